@@ -1,0 +1,1 @@
+"""zq_notebook: an AI agent that lives inside your Jupyter kernel."""
