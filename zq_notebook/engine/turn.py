@@ -1,0 +1,252 @@
+"""The turn: request, stream, propose, decide, run, repeat (Manual §6, §9.1, §12)."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+from zq_notebook.cancel import CancelToken
+from zq_notebook.engine import history
+from zq_notebook.engine.approval import Approver, PermissionRequest
+from zq_notebook.engine.clock import new_id
+from zq_notebook.engine.events import Event
+from zq_notebook.engine.hooks import EngineHook
+from zq_notebook.engine.loop import TurnLoop
+from zq_notebook.engine.messages import Message, as_messages
+from zq_notebook.engine.ports import PermissionPolicy, ProviderClient, ToolTable
+from zq_notebook.engine.steering import SteeringQueue
+from zq_notebook.errors import ApproverMissingError, EngineBusyError, ModelNotSetError
+
+DEFAULT_MAX_ITERATIONS = 800
+
+
+def _nobody_to_ask(request: PermissionRequest) -> str:
+    raise ApproverMissingError(request.tool_name)
+
+
+class TurnEngine:
+    """The runtime of one session: its history, its model, its tools and its permissions (Manual §5, §6.2).
+
+    One engine per session; one turn at a time. All arguments are keyword-only.
+
+    Args:
+        provider: the model (:class:`ProviderClient`).
+        registry: the tools the model may call.
+        permissions: decides about each call.
+        model: model identifier; an empty one raises in :meth:`run`.
+        instructions: system prompt, the first message of the history.
+        gen_session_name_prompt: prompt for naming the session; by default the one of ``lang``.
+        lang: ``en``, ``zh``, ``zh-TW``, ``ja``, ``ko`` or ``es``; naming and compaction summary.
+        max_iterations: model requests per turn.
+        finalize_on_max_iterations: at the limit, ask once more without tools for a closing answer.
+        reasoning_effort: ``low``, ``medium`` or ``high``, passed through to the provider.
+        messages: history to start from; instructions are put in front unless it begins with a system message.
+        hook: told about every event.
+        context_window: the model's window in tokens; by default looked up, at last 128,000.
+        threshold_pct: share of the window at which history is summarised.
+        soft_threshold_pct: share of the window at which old tool results are dropped; by default 75 % of the above.
+        cap_tokens: absolute upper limit of the threshold in tokens.
+        tool_result_dir: where results over budget are written.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: ProviderClient,
+        registry: ToolTable,
+        permissions: PermissionPolicy,
+        model: str,
+        instructions: str,
+        gen_session_name_prompt: str | None = None,
+        lang: str | None = None,
+        max_iterations: int = DEFAULT_MAX_ITERATIONS,
+        finalize_on_max_iterations: bool = False,
+        reasoning_effort: str | None = None,
+        messages: Sequence[Mapping[str, Any]] | None = None,
+        hook: EngineHook | None = None,
+        context_window: int | None = None,
+        threshold_pct: float = 0.8,
+        soft_threshold_pct: float | None = None,
+        cap_tokens: int | None = None,
+        tool_result_dir: str | Path | None = None,
+    ) -> None:
+        self.provider = provider
+        self.registry = registry
+        self.permissions = permissions
+        self.model = model
+        self.lang = lang
+        self.gen_session_name_prompt = gen_session_name_prompt
+        self.max_iterations = max_iterations
+        self.finalize_on_max_iterations = finalize_on_max_iterations
+        self.reasoning_effort = reasoning_effort
+        self.hook = hook
+        self.context_window = context_window
+        self.threshold_pct = threshold_pct
+        self.soft_threshold_pct = soft_threshold_pct
+        self.cap_tokens = cap_tokens
+        self.tool_result_dir = Path(tool_result_dir) if tool_result_dir is not None else None
+        self.approver: Approver = _nobody_to_ask
+        self.handlers: dict[str, Callable[..., Any]] = {}
+        self.messages: list[Message] = as_messages(messages or ())
+        if not self.messages or self.messages[0].get("role") != "system":
+            self.messages.insert(0, Message(role="system", content=instructions))
+        self.steering = SteeringQueue()
+        self.retriable = False
+        self._lock = threading.Lock()
+        self._cancel: CancelToken | None = None
+        self._finished: concurrent.futures.Future[None] | None = None
+        self._closing = False
+
+    # What can be changed at runtime (Manual §6.3)
+
+    def set_approver(self, approver: Approver) -> None:
+        """Set who is asked when a call needs approval: a function or coroutine function (Manual §8.3)."""
+        self.approver = approver
+
+    def set_question_handler(self, handler: Callable[..., Any] | None) -> None:
+        """Set this engine's own handler for ``ask_user``; it wins over the process-wide one."""
+        self._set_handler("question", handler)
+
+    def set_plan_handler(self, handler: Callable[..., Any] | None) -> None:
+        """Set this engine's own handler for ``propose_plan``."""
+        self._set_handler("plan", handler)
+
+    def set_directory_handler(self, handler: Callable[..., Any] | None) -> None:
+        """Set this engine's own handler for ``request_directory``."""
+        self._set_handler("directory", handler)
+
+    def _set_handler(self, kind: str, handler: Callable[..., Any] | None) -> None:
+        if handler is None:
+            self.handlers.pop(kind, None)
+        else:
+            self.handlers[kind] = handler
+
+    def set_system_prompt(self, text: str) -> None:
+        """Replace the system prompt; the next request uses it (Manual §6.3)."""
+        self.messages[0] = Message(role="system", content=text)
+
+    def request_interrupt(self) -> None:
+        """Stop the running turn: its model stream and its tools (Manual §12.2).
+
+        Callable from any thread and from a signal handler; without a running turn it does nothing.
+        """
+        cancel = self._cancel
+        if cancel is not None:
+            cancel.set()
+
+    def queue_steering(
+        self,
+        text: str,
+        attachments: Sequence[Mapping[str, Any]] | None = None,
+        refs: Sequence[Mapping[str, Any]] | None = None,
+    ) -> None:
+        """Add an instruction that the model gets between two iterations (Manual §12.5)."""
+        self.steering.add(text, attachments, refs)
+
+    def remove_steering(self, text: str) -> bool:
+        """Take a queued instruction back; false when the model already has it."""
+        return self.steering.remove(text)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a turn is running."""
+        return self._cancel is not None
+
+    # Turns
+
+    async def run(
+        self,
+        text: str,
+        task_id: str | None = None,
+        attachments: Sequence[Mapping[str, Any]] | None = None,
+        refs: Sequence[Mapping[str, Any]] | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """Run one turn and yield its events; the turn advances as they are consumed (Manual §5, §9).
+
+        Args:
+            text: what the user says.
+            task_id: identifier of the turn in its events; made up when missing.
+            attachments: files for this turn as ``{name, mimeType, dataUrl}`` (Manual §13.1).
+            refs: the same files as stored, ``{name, mimeType, size, path}``.
+
+        Raises:
+            ModelNotSetError: no model.
+            EngineBusyError: another turn of this engine is running; that turn is not harmed.
+            Exception: what the approver raised, after ``turn_end``.
+        """
+        turn = await self._begin(task_id)
+        async with aclosing(self._play(turn, lambda: turn.play(turn.opening(text, attachments, refs)))) as events:
+            async for event in events:
+                yield event
+
+    async def retry(self, task_id: str | None = None) -> AsyncGenerator[Event, None]:
+        """Ask again after a turn that ended with a retriable error; otherwise it ends at once (Manual §12.3)."""
+        if not self.retriable:
+            return
+        turn = await self._begin(task_id)
+        async with aclosing(self._play(turn, lambda: turn.play(turn.reopening()))) as events:
+            async for event in events:
+                yield event
+
+    async def resume(self, task_id: str | None = None) -> AsyncGenerator[Event, None]:
+        """Go on with calls at the end of the history that lack results; without any it ends at once (Manual §12.4)."""
+        if not history.pending_calls(self.messages):
+            return
+        turn = await self._begin(task_id)
+        pending = history.pending_calls(self.messages)
+        async with aclosing(self._play(turn, lambda: turn.play(turn.reopening(), pending))) as events:
+            async for event in events:
+                yield event
+
+    async def _play(
+        self, turn: TurnLoop, start: Callable[[], AsyncGenerator[Event, None]]
+    ) -> AsyncGenerator[Event, None]:
+        try:
+            async with aclosing(start()) as events:
+                async for event in events:
+                    try:
+                        yield event
+                    except GeneratorExit:
+                        self._closing = True
+                        raise
+        finally:
+            self._end(turn)
+
+    async def _begin(self, task_id: str | None) -> TurnLoop:
+        """Claim the engine, after a turn whose stream was left with ``break`` has cleaned up."""
+        if not self.model:
+            raise ModelNotSetError
+        await self._wait_for_abandoned_turn()
+        with self._lock:
+            if self._cancel is not None:
+                raise EngineBusyError
+            self._cancel = CancelToken()
+            self._finished = concurrent.futures.Future()
+            self._closing = False
+        self.retriable = False
+        return TurnLoop(self, task_id or new_id(), self._cancel)
+
+    async def _wait_for_abandoned_turn(self) -> None:
+        """``break`` leaves the generator to the loop, which closes it a moment later: that turn is not a busy one."""
+        for _ in range(4):
+            if self._cancel is None:
+                return
+            finished = self._finished
+            if self._closing and finished is not None:
+                await asyncio.wrap_future(finished)
+                return
+            await asyncio.sleep(0)
+
+    def _end(self, turn: TurnLoop) -> None:
+        turn.close()
+        with self._lock:
+            finished, self._finished = self._finished, None
+            self._cancel = None
+            self._closing = False
+        if finished is not None:
+            finished.set_result(None)
