@@ -1,0 +1,68 @@
+"""HTML that a library made from the user's data (a table, a summary), reduced to what can only be looked at."""
+
+from __future__ import annotations
+
+import html
+from html.parser import HTMLParser
+
+_KEPT = frozenset(
+    "a abbr b br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i ins kbd li ol p pre q s samp "
+    "small span strong sub summary sup table tbody td tfoot th thead tr tt u ul var".split()
+)
+_VOID = frozenset({"br", "col", "hr"})
+_DROPPED_WITH_CONTENT = frozenset(
+    {"script", "style", "title", "template", "iframe", "object", "noscript", "svg", "math"}
+)
+_KEPT_ATTRIBUTES = frozenset({"colspan", "rowspan", "scope", "align", "title", "dir", "lang"})
+
+
+class _Sanitizer(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.pieces: list[str] = []
+        self.open: list[str] = []
+        self.skipping: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self.skipping or tag in _DROPPED_WITH_CONTENT:
+            if tag in _DROPPED_WITH_CONTENT:
+                self.skipping.append(tag)
+            return
+        if tag not in _KEPT:
+            return
+        kept = "".join(
+            f' {name}="{html.escape(value or "")}"' for name, value in attrs if name in _KEPT_ATTRIBUTES and value
+        )
+        self.pieces.append(f"<{tag}{kept}>")
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _VOID:
+            self.handle_starttag(tag, attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.skipping:
+            if tag == self.skipping[-1]:
+                self.skipping.pop()
+            return
+        if tag in self.open:
+            while self.open:
+                last = self.open.pop()
+                self.pieces.append(f"</{last}>")
+                if last == tag:
+                    break
+
+    def handle_data(self, data: str) -> None:
+        if not self.skipping:
+            self.pieces.append(html.escape(data, quote=False).replace("$", "<span>$</span>"))
+
+
+def sanitize_html(source: str) -> str:
+    """``source`` with a fixed list of structural elements and attributes; no scripts, styles, links, pictures or forms."""
+    parser = _Sanitizer()
+    parser.feed(source)
+    parser.close()
+    while parser.open:
+        parser.pieces.append(f"</{parser.open.pop()}>")
+    return "".join(parser.pieces).strip()
