@@ -27,6 +27,10 @@ from __future__ import annotations
 class AgentError(Exception):
     """Root of the tree. ``str(error)`` is one paragraph for the person at the keyboard."""
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback: the paragraph says what to do, the frames are ours."""
+        return [f"{type(self).__name__}: {self}"]
+
 
 class UsageError(AgentError):
     """A magic, flag or argument that cannot be carried out as written."""

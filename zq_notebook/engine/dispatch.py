@@ -96,6 +96,9 @@ class Dispatcher:
         self._loop = asyncio.get_running_loop()
         self._events: deque[Event] = deque()
         self._wake = asyncio.Event()
+        self._posted = 0
+        self._delivered = 0
+        self._delivery = asyncio.Event()
 
     async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Event, None]:
         """Propose every call, then run them batch by batch.
@@ -161,6 +164,8 @@ class Dispatcher:
                 raise
             while self._events:
                 yield self._events.popleft()
+                self._delivered += 1
+                self._delivery.set()
             if all(call.task is not None and call.task.done() for call in batch) and not self._events:
                 break
         for call in batch:
@@ -195,7 +200,7 @@ class Dispatcher:
         decision = self._permissions.evaluate(call.name, call.arguments, tool.metadata)
         if decision.needs_user:
             category = str(getattr(tool.metadata, "category", ""))
-            self._post(
+            await self._deliver(
                 PermissionRequired(
                     task_id=self._task_id,
                     req_id=call.id,
@@ -269,7 +274,16 @@ class Dispatcher:
 
     def _post(self, event: Event) -> None:
         self._events.append(event)
+        self._posted += 1
         self._wake.set()
+
+    async def _deliver(self, event: Event) -> None:
+        """Post an event and wait until the consumer has taken it and come back for more."""
+        self._post(event)
+        number = self._posted
+        while self._delivered < number:
+            self._delivery.clear()
+            await self._delivery.wait()
 
     def _finish(self, call: _Call, status: str, output: ToolOutput, reason: str | None = None) -> None:
         call.output = output

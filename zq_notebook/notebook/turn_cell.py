@@ -1,0 +1,149 @@
+"""One turn in one cell: the engine's events come in from its thread, the view is driven on the main thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from zq_notebook.engine.events import AssistantMessage, ErrorEvent, Event, EventType, TurnEnd
+from zq_notebook.engine.messages import TokenUsage
+from zq_notebook.engine.turn import TurnEngine
+from zq_notebook.notebook.engine_thread import ENGINE_THREAD
+from zq_notebook.notebook.main_thread import MainThread
+from zq_notebook.notebook.result import TurnResult
+from zq_notebook.notebook.view.base import TurnView
+
+FLUSH_SECONDS = 0.05
+_STREAMED = (EventType.ASSISTANT_DELTA, EventType.REASONING_DELTA)
+
+
+class TurnCell:
+    """Plays one turn. Made and awaited in the cell's coroutine; every output keeps that cell's context.
+
+    Text is passed to the view every 50 ms at most, everything else at once. ``price`` gives a request's cost in US
+    dollars, ``None`` when it is unknown.
+    """
+
+    def __init__(
+        self, engine: TurnEngine, view: TurnView, main: MainThread, price: Callable[[TokenUsage], float | None]
+    ) -> None:
+        self._engine = engine
+        self._view = view
+        self._main = main
+        self._price = price
+        self._loop = asyncio.get_running_loop()
+        self._context = contextvars.copy_context()
+        self._events: deque[Event] = deque()
+        self._wanted = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._started = time.monotonic()
+        self._error_type = ""
+        self._price_known = True
+        self.result = TurnResult(status="error")
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the turn began."""
+        return time.monotonic() - self._started
+
+    @property
+    def error_type(self) -> str:
+        """The type of the error that ended the turn, empty if none did."""
+        return self._error_type
+
+    def stop(self) -> None:
+        """Stop the turn; callable from any thread."""
+        self._engine.request_interrupt()
+
+    def on_main(self, function: Callable[[], object]) -> None:
+        """Run ``function`` soon on the main thread, in this cell's context and after the events seen so far."""
+
+        def call() -> None:
+            self._flush()
+            function()
+
+        self._loop.call_soon_threadsafe(call, context=self._context)
+
+    async def play(
+        self, text: str, attachments: Sequence[Mapping[str, Any]], refs: Sequence[Mapping[str, Any]]
+    ) -> TurnResult:
+        """Run the turn to its end and return its result.
+
+        Raises what the engine raises, after the view has seen every event.
+        """
+        turn = ENGINE_THREAD.submit(self._consume(text, attachments, refs))
+        try:
+            await self._main.serve(turn, on_tick=self._view.tick, on_interrupt=self._interrupted)
+        finally:
+            if not turn.done():
+                # Stopped by force: the engine ends on its own, nothing of it reaches this cell any more.
+                self._engine.request_interrupt()
+                self.result.status = "interrupted"
+            if self._timer is not None:
+                self._timer.cancel()
+            self._flush()
+        if turn.done():
+            turn.result()
+        return self.result
+
+    def _interrupted(self) -> None:
+        self.stop()
+
+    async def _consume(
+        self, text: str, attachments: Sequence[Mapping[str, Any]], refs: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """On the engine's thread: take each event as it comes."""
+        async for event in self._engine.run(text, attachments=attachments or None, refs=refs or None):
+            self._note(event)
+            self._events.append(event)
+            streamed = event.type in _STREAMED
+            if not streamed or not self._wanted:
+                self._wanted = True
+                self._loop.call_soon_threadsafe(self._schedule, not streamed, context=self._context)
+
+    def _schedule(self, at_once: bool) -> None:
+        if at_once:
+            self._flush()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(FLUSH_SECONDS, self._flush, context=self._context)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._wanted = False
+        batch: list[Event] = []
+        while self._events:
+            batch.append(self._events.popleft())
+        if not batch:
+            return
+        self._view.apply(batch)
+        if any(event.type is EventType.ASSISTANT_MESSAGE for event in batch):
+            self._view.set_usage(self.result.usage.total_tokens, self.result.cost)
+
+    def _note(self, event: Event) -> None:
+        result = self.result
+        if isinstance(event, AssistantMessage):
+            result.text = event.text
+            if event.usage is not None:
+                self._add_usage(TokenUsage(**event.usage))
+        elif isinstance(event, ErrorEvent):
+            result.error = event.error
+            self._error_type = event.error_type
+        elif isinstance(event, TurnEnd):
+            result.status = event.status
+            result.iterations = event.iterations
+            result.produced_files = list(event.produced_files)
+
+    def _add_usage(self, usage: TokenUsage) -> None:
+        self.result.usage += usage
+        price = self._price(usage) if self._price_known else None
+        if price is None:
+            # A sum that lacks a part would look like the whole.
+            self._price_known, self.result.cost = False, None
+        else:
+            self.result.cost = (self.result.cost or 0.0) + price
