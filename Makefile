@@ -1,0 +1,67 @@
+# make help says what there is. Everything is installed into .venv; nothing outside this folder is changed, except that
+# `make test` may install Debian packages (see .ci/system-packages).
+
+VENV := .venv
+BIN := $(VENV)/bin
+NOTEBOOKS := notebooks
+
+.DEFAULT_GOAL := help
+.PHONY: help demo lab test lint types layers tests browser-tests notebook-tests bench format clean
+.DELETE_ON_ERROR:
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/lab.stamp ## Run the quickstart notebook on the scripted model and print what happens
+	@$(BIN)/python .ci/demo.py
+
+lab: $(VENV)/lab.stamp ## Open the notebooks in JupyterLab
+	$(BIN)/jupyter lab --notebook-dir=$(NOTEBOOKS) 01_quickstart.ipynb $(LAB_OPTIONS)
+
+test: $(VENV)/test.stamp ## Everything that CI checks
+	@.ci/system-packages
+	@$(MAKE) --no-print-directory lint types layers tests browser-tests notebook-tests
+
+lint: $(VENV)/test.stamp ## Lint and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/test.stamp ## Types of the package
+	$(BIN)/mypy --strict
+
+layers: $(VENV)/test.stamp ## Which part may import which
+	$(BIN)/lint-imports --no-logo
+
+tests: $(VENV)/test.stamp ## Unit and integration tests
+	@.ci/node-peers
+	$(BIN)/pytest tests/unit tests/integration tests/notebooks
+
+browser-tests: $(VENV)/test.stamp ## Tests in Chromium, on JupyterLab and Notebook 7
+	$(BIN)/pytest tests/e2e
+
+notebook-tests: $(VENV)/test.stamp ## Run the notebooks again and compare every output with the one in the repository
+	$(BIN)/pytest --nbval $(NOTEBOOKS)
+
+bench: $(VENV)/test.stamp ## Benchmarks
+	$(BIN)/pytest tests/bench -s
+
+format: $(VENV)/test.stamp ## Format the code and sort the imports
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## Remove everything that make has made
+	rm -rf $(VENV) .demo build dist tests/peers/node_modules
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp is as new as the pyproject.toml it was installed from.
+$(BIN)/python:
+	@.ci/make-venv $(VENV)
+
+$(VENV)/lab.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[lab]'
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/lab.stamp
