@@ -28,13 +28,15 @@ _ALLOWED_LINK = re.compile(r"(?:https?://|mailto:|#)", re.IGNORECASE)
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One top-level block, ``text[start:end]``; a fence (``kind`` is ``fence``) also has a language and where its code starts."""
+    """One top-level block, ``text[start:end]``. A ``fence`` also has a language, its code and whether it was closed."""
 
     start: int
     end: int
     kind: str
     language: str = ""
     code_start: int = 0
+    code_end: int = 0
+    closed: bool = False
 
 
 def render_markdown(text: str) -> str:
@@ -56,11 +58,19 @@ def top_level_blocks(text: str) -> list[Block]:
             start, end = offsets[first], offsets[min(after, len(offsets) - 1)]
             if token.type == "fence":
                 code = offsets[min(first + 1, len(offsets) - 1)]
-                language = token.info.split()[0] if token.info.split() else ""
-                blocks.append(Block(start, end, "fence", language, code))
+                closed = fence_is_closed(token.markup, text[code:end])
+                code_end = offsets[after - 1] if closed else end
+                words = token.info.split()
+                blocks.append(Block(start, end, "fence", words[0] if words else "", code, code_end, closed))
             else:
                 blocks.append(Block(start, end, "other"))
     return blocks
+
+
+def fence_is_closed(markup: str, after_opening: str) -> bool:
+    """Whether what follows a fence's opening line ends with a line that closes it; ``markup`` is the opening run."""
+    last = after_opening.rstrip("\n").rpartition("\n")[2].strip()
+    return last.startswith(markup) and not last.strip(markup[0])
 
 
 def block_tokens(text: str) -> Sequence[Token]:

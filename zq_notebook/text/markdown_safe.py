@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from zq_notebook.text.markdown import block_tokens
+from zq_notebook.text.markdown import block_tokens, fence_is_closed
 from zq_notebook.text.unicode import well_formed
 
 _TAG_START = re.compile(r"<(?=[A-Za-z/!?])")
@@ -33,8 +33,7 @@ def safe_markdown(text: str) -> str:
         if token.type == "fence" and token.map:
             first, after = token.map
             fenced.update(range(first, after))
-            last = lines[after - 1].strip() if after - 1 > first else ""
-            closed = last.startswith(token.markup) and not last.strip(token.markup[0])
+            closed = fence_is_closed(token.markup, "\n".join(lines[first + 1 : after]))
             closing = "" if closed else token.markup
         elif token.level == 0:
             closing = ""

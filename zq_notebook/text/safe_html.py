@@ -5,14 +5,49 @@ from __future__ import annotations
 import html
 from html.parser import HTMLParser
 
-_KEPT = frozenset(
-    "a abbr b br caption code col colgroup dd del details div dl dt em h1 h2 h3 h4 h5 h6 hr i ins kbd li ol p pre q s samp "
-    "small span strong sub summary sup table tbody td tfoot th thead tr tt u ul var".split()
-)
+_PHRASES = {
+    "abbr",
+    "b",
+    "br",
+    "code",
+    "del",
+    "em",
+    "i",
+    "ins",
+    "kbd",
+    "q",
+    "s",
+    "samp",
+    "small",
+    "span",
+    "strong",
+    "sub",
+}
+_PHRASES |= {"sup", "tt", "u", "var"}
+_GROUPS = {
+    "dd",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "summary",
+}
+_GROUPS |= {"ul"}
+_TABLES = {"caption", "col", "colgroup", "table", "tbody", "td", "tfoot", "th", "thead", "tr"}
+_KEPT = frozenset(_PHRASES | _GROUPS | _TABLES)
 _VOID = frozenset({"br", "col", "hr"})
-_DROPPED_WITH_CONTENT = frozenset(
-    {"script", "style", "title", "template", "iframe", "object", "noscript", "svg", "math"}
-)
+_DROPPED_WITH_CONTENT = frozenset({"script", "style", "title", "template", "iframe", "object", "noscript", "svg"})
 _KEPT_ATTRIBUTES = frozenset({"colspan", "rowspan", "scope", "align", "title", "dir", "lang"})
 
 
@@ -59,7 +94,7 @@ class _Sanitizer(HTMLParser):
 
 
 def sanitize_html(source: str) -> str:
-    """``source`` with a fixed list of structural elements and attributes; no scripts, styles, links, pictures or forms."""
+    """``source`` with a fixed list of structural elements and attributes: no script, style, link, picture or form."""
     parser = _Sanitizer()
     parser.feed(source)
     parser.close()

@@ -1,0 +1,191 @@
+"""A turn in a browser: one widget that streams, asks and stops, and the transcript in its place afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply
+from zq_notebook.engine.events import Event
+from zq_notebook.notebook.transcript import Transcript
+from zq_notebook.notebook.transcript_blocks import Footer
+from zq_notebook.notebook.view.approval import ApprovalCard
+from zq_notebook.notebook.view.base import Answer
+from zq_notebook.notebook.view.cell_stream import CellStream
+
+if TYPE_CHECKING:
+    from zq_notebook.notebook.view.widget import CellWidget
+
+
+class LiveView:
+    """The view of one turn in JupyterLab, Notebook 7 and other front ends with widgets.
+
+    ``on_stop`` is called, on the kernel's main thread, when the user presses Stop. Until a front end says that it has
+    drawn the widget nothing is sent; from then on it gets everything, also after its page was reloaded.
+    """
+
+    writes_cards = False
+
+    def __init__(self, transcript: Transcript, on_stop: Callable[[], None]) -> None:
+        self.transcript = transcript
+        self.display_id = uuid.uuid4().hex
+        self._on_stop = on_stop
+        self._stream = CellStream(transcript, self._send)
+        self._widget: CellWidget | None = None
+        self._views = set[str]()
+        self._ready = asyncio.Event()
+        self._answers = dict[str, tuple[ApprovalCard, Answer]]()
+        self._pongs = dict[str, asyncio.Future[None]]()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @staticmethod
+    def available() -> str | None:
+        """``None`` when widgets can be shown, else a sentence that says what is missing and how to get it."""
+        try:
+            import anywidget  # noqa: F401
+        except ImportError as error:
+            return (
+                f"The live view needs widgets, and {error.name or 'anywidget'} is not installed. Install it with "
+                "%pip install anywidget and restart the kernel; until then the answer appears piece by piece, and "
+                "approvals are asked at the keyboard."
+            )
+        return None
+
+    @property
+    def acknowledged(self) -> bool:
+        """Whether a page has drawn this cell."""
+        return self._ready.is_set()
+
+    async def wait_ready(self, timeout: float) -> bool:
+        """Wait at most ``timeout`` seconds until a page has drawn this cell; returns whether one has."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._ready.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def probe(self, timeout: float) -> bool:
+        """Ask the page for a sign of life; returns whether it came within ``timeout`` seconds."""
+        token = uuid.uuid4().hex
+        pong = self._pongs[token] = asyncio.get_running_loop().create_future()
+        try:
+            self._send({"ping": token})
+            async with asyncio.timeout(timeout):
+                await pong
+        except TimeoutError:
+            return False
+        finally:
+            del self._pongs[token]
+        return True
+
+    def open(self) -> None:
+        """Display the widget."""
+        from IPython.display import display
+
+        from zq_notebook.notebook.view.widget import CellWidget
+
+        self._widget = CellWidget(self._on_message)
+        bundle = self._widget.view_bundle("The agent is working. Its answer appears here when it is done.")
+        display(bundle, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
+
+    def apply(self, events: Sequence[Event]) -> None:
+        """Show what happened. Text alone may wait a few hundredths of a second for more."""
+        for event in events:
+            self._stream.take(self.transcript.apply(event))
+        self._flush_when_due()
+
+    def tick(self) -> None:
+        """Send what is waiting; the clocks run in the page."""
+        self._flush_when_due()
+
+    def ask(self, card: ApprovalCard, answer: Answer) -> None:
+        """Show an approval card; the first click on one of its buttons calls ``answer``."""
+        self._answers[card.tool_call_id] = card, answer
+        self._stream.take(self.transcript.approval_asked(card.request))
+        self._stream.ask(card)
+        self._flush_when_due()
+
+    def approval_closed(self, tool_call_id: str, reply: ApprovalReply) -> None:
+        """Fold the card into its tool's line."""
+        self._answers.pop(tool_call_id, None)
+        self._stream.answered(tool_call_id)
+        self._stream.take(self.transcript.approval_answered(tool_call_id, reply))
+        self._flush_when_due()
+
+    def set_usage(self, tokens: int | None, cost: float | None) -> None:
+        """Show tokens and US dollars in the header."""
+        self.transcript.tokens, self.transcript.cost = tokens, cost
+        self._stream.refresh_head()
+        self._flush_when_due()
+
+    def close(self, footer: Footer) -> None:
+        """Put the transcript in the widget's place, which stays in the notebook, and end the widget."""
+        from IPython.display import update_display
+
+        self._stream.take(self.transcript.finish(footer))
+        self._stream.finish(footer)
+        self._flush_when_due()
+        if self._timer is not None:
+            self._timer.cancel()
+        bundle = self.transcript.bundle()
+        update_display(bundle, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
+        if self._widget is not None:
+            self._widget.close()
+            self._widget = None
+
+    # -- to and from the page -------------------------------------------------------------------------------------
+
+    def _flush_when_due(self) -> None:
+        stream = self._stream
+        if not self.acknowledged:
+            stream.drop()
+            return
+        if not stream.waiting:
+            return
+        due = stream.due_in()
+        if due <= 0:
+            stream.flush()
+        elif self._timer is None:
+            try:
+                self._timer = asyncio.get_running_loop().call_later(due, self._on_timer)
+            except RuntimeError:  # called from synchronous code: nobody would wake us
+                stream.flush()
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._widget is not None:
+            self._flush_when_due()
+
+    def _send(self, message: dict[str, Any]) -> None:
+        if self._widget is not None:
+            self._widget.send(message)
+
+    def _on_message(self, message: dict[str, Any]) -> None:
+        match message:
+            case {"t": "ready" | "resync", "view": str(view)}:
+                self._views.add(view)
+                if not self.acknowledged:
+                    self._stream.drop()
+                    self._ready.set()
+                self._stream.snapshot(view)
+            case {"t": "stop"}:
+                self._on_stop()
+            case {"t": "answer", "call": str(call), "outcome": str(outcome)}:
+                self._answer(call, outcome, message.get("reason"))
+            case {"t": "pong", "token": str(token)}:
+                pong = self._pongs.get(token)
+                if pong is not None and not pong.done():
+                    pong.set_result(None)
+
+    def _answer(self, call: str, outcome: str, reason: object) -> None:
+        card, answer = self._answers.get(call, (None, None))
+        if card is None or answer is None or outcome not in set(ApprovalOutcome):
+            return
+        if outcome == ApprovalOutcome.ALWAYS_COMMAND and not card.can_always_command:
+            return
+        del self._answers[call]
+        said = reason.strip() if isinstance(reason, str) else ""
+        answer(ApprovalReply(ApprovalOutcome(outcome), reason=said or None, answered_by="card"))
