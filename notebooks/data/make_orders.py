@@ -17,6 +17,7 @@ from pathlib import Path
 REGIONS = {"North": 1.0, "South": 0.8, "East": 1.1, "West": 1.2}
 PRICES = {"Chairs": 89.0, "Desks": 340.0, "Lamps": 45.0, "Shelves": 120.0}
 LOST_DESKS = {4: 0.55, 5: 0.75, 6: 0.9}  # share of West's desk orders that never came, by month
+TABLE = Path(__file__).with_name("orders.csv")
 FIRST_DAY = datetime.date(2026, 1, 1)
 DAYS = 181
 ORDERS = 1600
@@ -46,7 +47,7 @@ def orders(seed: int = 21) -> list[list[object]]:
     return rows
 
 
-def main(path: Path = Path(__file__).with_name("orders.csv")) -> None:
+def main(path: Path = TABLE) -> None:
     """Write the table to ``path``."""
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
