@@ -11,8 +11,6 @@ from zq_notebook.engine.messages import ToolCall
 from zq_notebook.providers.base import text_of
 from zq_notebook.providers.scripted import Step
 
-SECONDS_PER_WORD = 0.006
-
 WHO_IS_SPEAKING = (
     "*This is the scripted demo model: its words were written beforehand, the tools it calls and their results are "
     "real.*"
@@ -68,7 +66,7 @@ class Turn:
         if self.first and self.replies == 0:
             text = f"{WHO_IS_SPEAKING}\n\n{text}"
         calls = [ToolCall.of({"id": f"demo_{self.calls + 1}", "name": tool, "arguments": arguments})] if tool else []
-        return Step(text, tool_calls=calls, delay=SECONDS_PER_WORD)
+        return Step(text, tool_calls=calls)
 
 
 def _results(messages: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:

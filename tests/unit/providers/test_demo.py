@@ -57,7 +57,7 @@ class Workbench:
             registry.register(self.run_code, EXECUTE, schema("run_code", "code"))
             registry.register(self.write_file, EXECUTE, schema("write_file", "path", "content"))
         self.engine = TurnEngine(
-            provider=demo_provider(),
+            provider=demo_provider(seconds_per_word=0),
             registry=registry,
             permissions=PermissionEngine(workspace_root=tmp_path),
             model="demo",
