@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
@@ -35,7 +35,7 @@ class ApprovalLadder:
         *,
         on_main: Callable[[Callable[[], object]], None],
         card_view: CardView | None,
-        prompt: Callable[[PermissionRequest], asyncio.Future[ApprovalReply]] | None,
+        prompt: Callable[[PermissionRequest], Awaitable[ApprovalReply]] | None,
         policy: str,
         record: Callable[[PermissionRequest, ApprovalReply | None], None],
     ) -> None:

@@ -7,19 +7,25 @@ from typing import TYPE_CHECKING
 
 from zq_notebook.agents.prompts import resolve_lang
 from zq_notebook.agents.registry import AgentRegistry
-from zq_notebook.engine.messages import TokenUsage
+from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
 from zq_notebook.errors import UsageError
+from zq_notebook.notebook.answering import LiveCards, TypedAnswers
+from zq_notebook.notebook.approvals import ApprovalLadder
 from zq_notebook.notebook.attach import read_attachments
-from zq_notebook.notebook.cell_line import CellArguments, one_of
+from zq_notebook.notebook.cell_line import MODES, CellArguments, one_of
 from zq_notebook.notebook.comm_idle import idle_after_comm_messages
 from zq_notebook.notebook.kernel_tools import register_kernel_tools
 from zq_notebook.notebook.main_thread import MainThread
-from zq_notebook.notebook.namespace import NamespaceWatch
+from zq_notebook.notebook.namespace import NamespaceChanges, NamespaceWatch
 from zq_notebook.notebook.result import TurnError, TurnResult
-from zq_notebook.notebook.session import DEFAULT_SESSION, Session, TurnChoice
+from zq_notebook.notebook.session import DEFAULT_SESSION, Session
 from zq_notebook.notebook.settings import Settings
+from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.turn_cell import TurnCell
-from zq_notebook.notebook.view.choice import open_view
+from zq_notebook.notebook.view.approval import ApprovalCard, approval_card
+from zq_notebook.notebook.view.base import Footer, TurnView
+from zq_notebook.notebook.view.choice import choose_view
+from zq_notebook.notebook.view.live import LiveView
 from zq_notebook.notebook.words import mode_words
 from zq_notebook.providers.capabilities import cost
 from zq_notebook.tools.registry import ToolRegistry
@@ -78,7 +84,7 @@ class AgentService:
         return Settings(
             model=d.default_model,
             role=d.default_role,
-            mode=one_of("mode", d.default_mode, ("discuss", "plan", "interactive", "auto")),
+            mode=one_of("mode", d.default_mode, MODES),
             workspace=d.workspace_path.resolve(),
             lang=resolve_lang(d.lang or None),
             max_iterations=d.max_iterations,
@@ -119,16 +125,18 @@ class AgentService:
             session.reset()
         with session.prepared(choice) as engine, idle_after_comm_messages(self.shell):
             watch = NamespaceWatch(self.shell)
-            view = open_view(self.shell, session, choice)
-            cell = TurnCell(engine, view, self.main, lambda usage: _price(choice, usage))
-            view.connect(cell, engine, self.main)
+            transcript = Transcript(choice.role, choice.model, choice.mode)
+            attended = is_attended(self.shell)
+            view = choose_view(self.shell, transcript, attended, engine.request_interrupt)
+            cell = TurnCell(engine, view, self.main, lambda usage: cost(choice.model, usage))
+            self._arrange_answers(session, cell, view, attended)
             self._running = cell
             try:
-                await view.show()
+                view.open()
                 await cell.play(text + attached.text, attached.attachments, attached.refs)
             finally:
                 self._running = None
-                view.finish(cell, watch.changes())
+                view.close(_footer(cell, watch.changes()))
         result = cell.result
         session.add_up(result.usage, result.cost)
         if arguments.output:
@@ -136,6 +144,30 @@ class AgentService:
         if result.status == "error":
             raise TurnError(result.error or "The turn ended with an error.", cell.error_type or "AgentError", result)
         return result
+
+    def _arrange_answers(self, session: Session, cell: TurnCell, view: TurnView, attended: bool) -> None:
+        """Set up who answers approvals and questions during this turn."""
+        permissions, workspace = session.permissions, session.settings.workspace
+
+        def make_card(request: PermissionRequest) -> ApprovalCard:
+            can_always = permissions.can_always_allow_command(request.tool_name, request.arguments)
+            return approval_card(request, workspace=workspace, can_always_command=can_always)
+
+        def record(request: PermissionRequest, reply: ApprovalReply | None) -> None:
+            withdrawn = ApprovalReply(ApprovalOutcome.DENY, reason="the turn was stopped")
+            view.approval_closed(request.tool_call_id or request.tool_name, reply or withdrawn)
+
+        typed = TypedAnswers(view, self.main, make_card) if attended else None
+        session.engine.set_question_handler(typed.question if typed is not None else None)
+        session.engine.set_approver(
+            ApprovalLadder(
+                on_main=cell.on_main,
+                card_view=LiveCards(view, make_card) if isinstance(view, LiveView) else None,
+                prompt=typed.approve if typed is not None else None,
+                policy=session.settings.unattended,
+                record=record,
+            )
+        )
 
     def stop(self) -> bool:
         """Stop the running turn; false when there is none."""
@@ -192,8 +224,19 @@ class AgentService:
         return f"run_shell runs {words[1]} without asking in this session. %agent new takes that back."
 
 
-def _price(choice: TurnChoice, usage: TokenUsage) -> float | None:
-    return cost(choice.model, usage)
+def _footer(cell: TurnCell, changes: NamespaceChanges) -> Footer:
+    result = cell.result
+    return Footer(
+        status=result.status,
+        files=result.produced_files,
+        variables_new=changes.new,
+        variables_changed=changes.changed,
+        variables_deleted=changes.deleted,
+        tokens=result.usage.total_tokens or None,
+        cost=result.cost,
+        elapsed=cell.elapsed,
+        iterations=result.iterations,
+    )
 
 
 def is_attended(shell: InteractiveShell) -> bool:

@@ -77,7 +77,7 @@ class TurnCell:
         """
         turn = ENGINE_THREAD.submit(self._consume(text, attachments, refs))
         try:
-            await self._main.serve(turn, on_tick=self._view.tick, on_interrupt=self._interrupted)
+            await self._main.serve(turn, on_tick=self._view.tick, on_interrupt=self.stop)
         finally:
             if not turn.done():
                 # Stopped by force: the engine ends on its own, nothing of it reaches this cell any more.
@@ -89,9 +89,6 @@ class TurnCell:
         if turn.done():
             turn.result()
         return self.result
-
-    def _interrupted(self) -> None:
-        self.stop()
 
     async def _consume(
         self, text: str, attachments: Sequence[Mapping[str, Any]], refs: Sequence[Mapping[str, Any]]
@@ -118,7 +115,10 @@ class TurnCell:
         self._wanted = False
         batch: list[Event] = []
         while self._events:
-            batch.append(self._events.popleft())
+            event = self._events.popleft()
+            # The paragraph of a failed turn stands below the transcript, as the cell's own error.
+            if event.type is not EventType.ERROR:
+                batch.append(event)
         if not batch:
             return
         self._view.apply(batch)

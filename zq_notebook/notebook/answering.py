@@ -1,0 +1,92 @@
+"""The rungs of the approval ladder in a notebook: cards in the view, questions at the keyboard."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from zq_notebook.engine.approval import ApprovalReply, PermissionRequest
+from zq_notebook.notebook.approvals import CHOICES, parse_typed_answer
+from zq_notebook.notebook.main_thread import MainThread
+from zq_notebook.notebook.view.approval import ApprovalCard
+from zq_notebook.notebook.view.base import TurnView
+from zq_notebook.notebook.view.live import LiveView
+
+MakeCard = Callable[[PermissionRequest], ApprovalCard]
+
+
+class LiveCards:
+    """Cards in a :class:`LiveView`.
+
+    A page that has once shown this cell counts as there: the user may be back any moment, finds the card again when
+    the page is reloaded, and can stop the turn meanwhile.
+    """
+
+    def __init__(self, view: LiveView, make_card: MakeCard) -> None:
+        self._view = view
+        self._make_card = make_card
+        self._loop = asyncio.get_running_loop()
+
+    async def reachable(self, timeout: float) -> bool:
+        """Whether a page shows the cell, waiting at most ``timeout`` seconds for it. For the engine's loop."""
+        if self._view.acknowledged:
+            return True
+        waiting = asyncio.run_coroutine_threadsafe(self._view.wait_ready(timeout), self._loop)
+        return await asyncio.wrap_future(waiting)
+
+    def ask(self, request: PermissionRequest, answer: Callable[[ApprovalReply], None]) -> None:
+        """Show the card. On the main thread."""
+        self._view.ask(self._make_card(request), answer)
+
+
+class TypedAnswers:
+    """Questions answered with ``input()``: VS Code, ``jupyter console``, plain IPython."""
+
+    def __init__(self, view: TurnView, main: MainThread, make_card: MakeCard) -> None:
+        self._view = view
+        self._main = main
+        self._make_card = make_card
+
+    def approve(self, request: PermissionRequest) -> Awaitable[ApprovalReply]:
+        """Ask whether a call may run. For the engine's loop."""
+        return self._main.run(lambda: self._approve(request), name="the question about an approval")
+
+    def question(self, question: str, options: Sequence[str], allow_text: bool, multi: bool) -> Awaitable[str]:
+        """Ask what the model wants to know: a number, several with commas, or text. For the engine's loop."""
+        return self._main.run(lambda: _ask_question(question, options, allow_text, multi), name="the question")
+
+    def _approve(self, request: PermissionRequest) -> ApprovalReply:
+        card = self._make_card(request)
+        if self._view.writes_cards:
+            self._view.ask(card, lambda reply: None)
+        else:
+            print(f"{card.title}\n{card.plain_body()}")
+        always = " · c always this command" if card.can_always_command else ""
+        while True:
+            typed = input(f"y allow once · t always this tool{always} · n [reason] deny: ")
+            reply = parse_typed_answer(typed, command=card.can_always_command)
+            if reply is not None:
+                return reply
+            print(f"{typed.strip()!r} is none of the answers. {', '.join(CHOICES)} allow, n denies.")
+
+
+def _ask_question(question: str, options: Sequence[str], allow_text: bool, multi: bool) -> str:
+    print(question)
+    for number, option in enumerate(options, 1):
+        print(f"  {number}. {option}")
+    hint = "numbers with commas between" if multi else "a number"
+    prompt = "Your answer: " if not options else f"Your answer ({hint}{', or text' if allow_text else ''}): "
+    while True:
+        typed = input(prompt).strip()
+        chosen = _chosen(typed, options, multi)
+        if chosen is not None:
+            return chosen
+        if typed and (allow_text or not options):
+            return typed
+
+
+def _chosen(typed: str, options: Sequence[str], multi: bool) -> str | None:
+    words = [word.strip() for word in typed.split(",")] if multi else [typed]
+    if not all(word.isdecimal() and 1 <= int(word) <= len(options) for word in words):
+        return None
+    return ", ".join(options[int(word) - 1] for word in words)
