@@ -5,22 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-MASK = "[hidden]"
+from zq_notebook.text import redact
 
-_KEY_LIKE = re.compile(
-    r"(?i)\b(?:sk|pk|rk|xai|gsk|key|ghp|gho|github_pat|hf|AIza|AKIA)[-_][A-Za-z0-9_\-*.]{6,}"
-    r"|\bAIza[A-Za-z0-9_\-]{20,}"
-    r"|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"
-)
-_BEARER = re.compile(r"(?i)\b(bearer|authorization:|api[-_]key[\"']?\s*[:=])\s+(?!bearer)[^\s,\"']{6,}")
-_USERINFO = re.compile(r"(\w+://)[^/\s@]+@")
+# Servers like to show a key's beginning and end: "sk-proj-****************wxyz".
+_STARRED = re.compile(r"[\w\-]*\*{3,}[\w\-*]*")
 
 
 def mask_secrets(text: str, secrets: Iterable[str] = ()) -> str:
-    """``text`` without the given secrets, and without anything that looks like a key or a password in an address."""
+    """``text`` without ``secrets``, without parts of a key that a server printed, and without what looks like a key."""
     for secret in secrets:
         if len(secret) >= 4:
-            text = text.replace(secret, MASK)
-    text = _KEY_LIKE.sub(MASK, text)
-    text = _BEARER.sub(rf"\1 {MASK}", text)
-    return _USERINFO.sub(rf"\1{MASK}@", text)
+            text = text.replace(secret, redact.MASK)
+    return _STARRED.sub(redact.MASK, redact.shared().redact(text))

@@ -25,6 +25,7 @@ from zq_notebook.providers.guard import ReadGuard, StreamStopped
 from zq_notebook.providers.reply import Reply
 from zq_notebook.providers.settings import Settings, read_settings, reasoning_effort
 from zq_notebook.providers.wire import Ask, Wire
+from zq_notebook.text import redact
 
 if TYPE_CHECKING:
     import httpx2
@@ -123,6 +124,7 @@ class OpenAIProvider:
     async def _reply(self, opts: StreamOptions, ask: Ask) -> AsyncIterator[StreamChunk]:
         settings = self.settings()
         secrets = (settings.api_key,) if settings.api_key else ()
+        redact.shared().add(settings.api_key)
         server = Server(settings.host, ask.model, secrets, settings.is_local)
         ask.effort = ask.effort or reasoning_effort()
         ask.deepseek = "deepseek" in f"{ask.model} {settings.base_url}".lower()
