@@ -116,7 +116,9 @@ def tool_body_html(tool: ToolBlock) -> str:
     else:
         result = shown_result(tool)
         if result is not None:
-            pieces.append(f'<pre class="zq-result">{highlight(result.text.rstrip(), result.language)}</pre>')
+            pieces.append(
+                f'<pre class="zq-result">{highlight(result.text.rstrip(), result.language, prose=True)}</pre>'
+            )
     return "".join(pieces)
 
 

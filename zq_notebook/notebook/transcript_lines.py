@@ -47,11 +47,11 @@ def tool_line(tool: ToolBlock, *, bare: bool = False) -> list[str]:
     if tool.status not in {"ok", "proposed", "denied"} or (tool.status == "denied" and not tool.note):
         words.append(STATES.get(tool.status, tool.status))
     if tool.note and not (bare and tool.reply):
-        words.append(shorten(make_visible(tool.note), 80))
+        words.append(shorten(make_visible(tool.note, prose=True), 80))
     if tool.summary:
-        words.append(shorten(make_visible(tool.summary), 80))
+        words.append(shorten(make_visible(tool.summary, prose=True), 80))
     elif tool.status == "error" and tool.preview:
-        words.append(shorten(make_visible(tool.preview), 60))
+        words.append(shorten(make_visible(tool.preview, prose=True), 60))
     if not bare and tool.duration is not None and tool.finished and tool.status != "denied":
         words.append(seconds_words(tool.duration))
     return words

@@ -71,7 +71,7 @@ def tool_markdown(tool: ToolBlock, *, bare: bool = False, images: bool = True) -
     body = [part_markdown(part) for part in shown_arguments(tool)]
     result = shown_result(tool)
     if result is not None:
-        body.append(fence(make_visible(result.text.rstrip()), result.language))
+        body.append(fence(make_visible(result.text.rstrip(), prose=True), result.language))
     pieces = [_details(line, body) if body else line]
     if images:
         pieces += [_image(image_source(image), image.alt, tool.name, len(image.data)) for image in tool.images]

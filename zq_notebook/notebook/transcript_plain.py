@@ -45,10 +45,10 @@ def transcript_plain(transcript: Transcript) -> str:
 def block_plain(block: Block, *, bare: bool = False) -> str:
     """One block; ``bare`` leaves out what differs from run to run. Nothing in it can steer a terminal."""
     if isinstance(block, ReasoningBlock):
-        thoughts = textwrap.indent(make_visible(block.text.strip()), "    ")
+        thoughts = textwrap.indent(make_visible(block.text.strip(), prose=True), "    ")
         return f"{thought_words(None if bare else block.seconds)}:\n{thoughts}"
     if isinstance(block, TextBlock | NoticeBlock):
-        return make_visible(block.text.strip())
+        return make_visible(block.text.strip(), prose=True)
     return tool_plain(block, bare=bare)
 
 
@@ -61,7 +61,7 @@ def tool_plain(tool: ToolBlock, *, bare: bool = False) -> str:
         lines.append(textwrap.indent(make_visible(part.text.rstrip()), "    | "))
     result = shown_result(tool)
     if result is not None:
-        lines.append(textwrap.indent(make_visible(result.text.rstrip()), "    "))
+        lines.append(textwrap.indent(make_visible(result.text.rstrip(), prose=True), "    "))
     for image in tool.images:
         lines.append(f"    [picture, {image.mime_type}, {bytes_words(len(image.data))}]")
     return "\n".join(lines)

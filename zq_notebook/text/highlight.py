@@ -78,10 +78,13 @@ def tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
         yield kind, "".join(parts)
 
 
-def highlight(code: str, language: str) -> str:
-    """``code`` as escaped HTML, its tokens in ``<span class="k">`` and the like; hidden characters are made visible."""
+def highlight(code: str, language: str, *, prose: bool = False) -> str:
+    """``code`` as escaped HTML, its tokens in ``<span class="k">`` and the like; hidden characters are made visible.
+
+    ``prose`` as for :func:`make_visible`.
+    """
     pieces = []
-    for kind, text in tokens(make_visible(code), language):
+    for kind, text in tokens(make_visible(code, prose=prose), language):
         escaped = html.escape(text, quote=False)
         pieces.append(f'<span class="{kind}">{escaped}</span>' if kind else escaped)
     return "".join(pieces)

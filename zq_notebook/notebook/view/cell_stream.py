@@ -84,7 +84,7 @@ class CellStream:
                 self._push_tool(block)
             else:
                 self._drain()
-                self._push(["note", block.id, block.tone, make_visible(block.text)])
+                self._push(["note", block.id, block.tone, make_visible(block.text, prose=True)])
 
     def ask(self, card: ApprovalCard) -> None:
         """Show an approval card under its tool."""
@@ -178,7 +178,7 @@ class CellStream:
             if block.id in self._asked:
                 ops.append(["ask", block.id, self._asked[block.id][1]])
             return ops
-        return [["note", block.id, block.tone, make_visible(block.text)]]
+        return [["note", block.id, block.tone, make_visible(block.text, prose=True)]]
 
     # -- parts ----------------------------------------------------------------------------------------------------
 

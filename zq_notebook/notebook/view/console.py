@@ -95,7 +95,7 @@ class ConsoleView:
             self._write_text(block, change.text)
 
     def _write_text(self, block: TextBlock, text: str) -> None:
-        visible = make_visible(text)
+        visible = make_visible(text, prose=True)
         self._write(self._styled(visible, _DIM) if isinstance(block, ReasoningBlock) else visible)
 
     def _end_text(self) -> None:
@@ -114,7 +114,7 @@ class ConsoleView:
 
     def _show_notice(self, notice: NoticeBlock) -> None:
         self._end_text()
-        self._write(self._styled(make_visible(notice.text), _TONES.get(notice.tone, "")) + "\n")
+        self._write(self._styled(make_visible(notice.text, prose=True), _TONES.get(notice.tone, "")) + "\n")
 
     def _styled(self, text: str, code: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if self._colours and code else text

@@ -67,7 +67,7 @@ class TextStream:
 
     def raw(self) -> list[Op]:
         """The same for text that is never rendered."""
-        added = make_visible(well_formed("".join(self._pending)))
+        added = make_visible(well_formed("".join(self._pending)), prose=True)
         self._pending.clear()
         return [["+", self.item, added]] if added else []
 
