@@ -8,6 +8,7 @@ has to be asked about, and :class:`NotPlain` says why in words a user understand
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ _OPERATORS = {
     "`": "a command substitution",
     "$": "an expansion ('$')",
 }
+_parsing = threading.Lock()  # one parser serves the engines of all threads
 _GLOB_CHARS = frozenset("*?[")
 _UNQUOTE_IN_DOUBLE = frozenset('$`"\\')
 # Words that the shell itself acts on when they come first.
@@ -184,7 +186,8 @@ def _node_text(node: Node) -> str:
 
 
 def _tree_words(command: str) -> tuple[str, ...]:
-    root = _parser().parse(command.encode()).root_node
+    with _parsing:
+        root = _parser().parse(command.encode()).root_node
     if root.has_error or root.child_count != 1:
         raise NotPlain("something other than one simple command")
     (node,) = root.children
