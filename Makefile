@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 NOTEBOOKS := notebooks
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test lint types layers tests browser-tests notebook-tests bench format clean
+.PHONY: help demo lab test lint types layers tests browser-tests notebook-tests notebooks bench format clean
 .DELETE_ON_ERROR:
 
 help: ## List the commands
@@ -41,6 +41,10 @@ browser-tests: $(VENV)/test.stamp ## Tests in Chromium, on JupyterLab and Notebo
 
 notebook-tests: $(VENV)/test.stamp ## Run the notebooks again and compare every output with the one in the repository
 	$(BIN)/pytest --nbval $(NOTEBOOKS)
+
+notebooks: $(VENV)/test.stamp ## Run the notebooks again and store their outputs
+	env -u OPENAI_API_KEY -u OPENAI_MODEL -u OPENAI_BASE_URL -u ZQ_MODEL -u ZQ_UNATTENDED \
+	    $(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)/*.ipynb
 
 bench: $(VENV)/test.stamp ## Benchmarks
 	$(BIN)/pytest tests/bench -s
