@@ -15,7 +15,7 @@ from zq_notebook.notebook import capture as capturing
 from zq_notebook.notebook import short_traceback
 from zq_notebook.notebook.capture import Capture, Shown
 from zq_notebook.notebook.figures import own_figures
-from zq_notebook.notebook.rich_output import bounded_image, readable
+from zq_notebook.notebook.rich_output import IMAGE_TYPES, bounded_image, readable
 from zq_notebook.notebook.routing import Routing
 from zq_notebook.notebook.short_traceback import CodeError
 from zq_notebook.notebook.sigint import uninterrupted
@@ -120,7 +120,7 @@ class CodeRun:
             stderr=stderr,
             result=None if result is None else clip_middle(_text_of(result), MAX_RESULT_CHARS),
             result_html=_html_of(result) if result else None,
-            displays=tuple(clip_middle(_text_of(item), MAX_DISPLAY_CHARS) for item in shown),
+            displays=tuple(clip_middle(text, MAX_DISPLAY_CHARS) for item in shown if (text := _text_of(item))),
             display_html=tuple(html for item in shown if (html := _html_of(item)) is not None),
             images=images,
             passed_through=tuple(item.through for item in [*shown, *([result] if result else [])] if item.through),
@@ -171,7 +171,7 @@ class CodeRun:
 
     def _images(self) -> tuple[tuple[ImageData, ...], int]:
         found = self._capture.images()
-        bounded = [bounded_image(data, kind, plain(alt)[:100]) for data, kind, alt in found[:MAX_IMAGES]]
+        bounded = [bounded_image(data, kind, plain(alt).strip("<>")[:100]) for data, kind, alt in found[:MAX_IMAGES]]
         kept = tuple(image for image in bounded if image is not None)
         return kept, len(found) - len(kept)
 
@@ -214,7 +214,9 @@ async def _drain(streams: tuple[Any, ...]) -> None:
 
 
 def _text_of(shown: Shown) -> str:
-    return plain(readable(shown.bundle))
+    text = plain(readable(shown.bundle))
+    pictured = any(kind in shown.bundle for kind in IMAGE_TYPES)
+    return "" if pictured and text.startswith("<") else text  # the name of a figure is said where it is attached
 
 
 def _html_of(shown: Shown) -> str | None:

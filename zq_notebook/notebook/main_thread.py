@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextvars
 import inspect
 import logging
 import threading
@@ -24,6 +25,9 @@ from zq_notebook.notebook.sigint import armed, router
 logger = logging.getLogger("zq_notebook.notebook")
 T = TypeVar("T")
 
+#: How long a job may wait for a cell to start to serve, in seconds.
+_WAIT_FOR_CELL = 0.5
+
 
 class MainThread:
     """Runs jobs on the main thread for other threads, while a coroutine there serves them."""
@@ -35,6 +39,7 @@ class MainThread:
         self._waker: asyncio.Future[None] | None = None
         self._current: MainJob[Any] | None = None
         self._on_interrupt: Callable[[], object] | None = None
+        self._context = contextvars.Context()
         self._presses = 0
         self._cancelled = False
 
@@ -65,19 +70,30 @@ class MainThread:
         """Queue ``call`` and return its handle, for a caller that wants a time limit; needs a running loop."""
         job: MainJob[T] = MainJob(self, call, name or getattr(call, "__name__", "work"))
         with self._lock:
-            if self._loop is None:
-                raise AgentError(
-                    "The cell that the agent works for has ended, so nothing can be run in the notebook any more. "
-                    "Start a new %%agent cell to go on."
-                )
             if self._current is not None and self._current.abandoned:
                 raise AgentError(
                     f"The kernel's main thread is still busy with {self._current.name}, which ignored its "
                     "interruption. Nothing else can run there until it ends, or until the kernel is restarted."
                 )
             self._queue.append(job)
-            self._loop.call_soon_threadsafe(self._wake)
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._wake)
+            else:
+                # The engine may be faster than the cell that has just started it and is about to serve.
+                asyncio.get_running_loop().call_later(_WAIT_FOR_CELL, self._expire, job)
         return job
+
+    def _expire(self, job: MainJob[Any]) -> None:
+        with self._lock:
+            if self._loop is not None or job not in self._queue:
+                return
+            self._queue.remove(job)
+        job.fail(
+            AgentError(
+                "The cell that the agent works for has ended, so nothing can be run in the notebook any more. Start a "
+                "new %%agent cell to go on."
+            )
+        )
 
     # --- called by MainJob ---
 
@@ -148,13 +164,14 @@ class MainThread:
     def pressed(self) -> None:
         """■ was pressed while nothing synchronous ran. Called inside the signal handler: only schedules."""
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._press)
+            # In the cell's context: the one that the signal cut into knows no cell to print to.
+            self._loop.call_soon_threadsafe(self._press, context=self._context)
 
     def press_in_code(self, caller_loop: asyncio.AbstractEventLoop) -> None:
         """■ was pressed in the agent's code. Called inside the signal handler: only schedules."""
         self._presses += 1
         if self._on_interrupt is not None and not caller_loop.is_closed():
-            caller_loop.call_soon_threadsafe(_call_logged, self._on_interrupt)
+            caller_loop.call_soon_threadsafe(_call_logged, self._on_interrupt, context=self._context.copy())
 
     @contextmanager
     def _open(self, loop: asyncio.AbstractEventLoop, on_interrupt: Callable[[], object] | None) -> Iterator[None]:
@@ -166,6 +183,7 @@ class MainThread:
                 )
             self._loop = loop
         self._on_interrupt = on_interrupt
+        self._context = contextvars.copy_context()
         self._presses = 0
         self._cancelled = False
         router.enter(self)

@@ -90,6 +90,7 @@ class Routing:
         self._shadow(shell.payload_manager, "write_payload", _pager)
         self._shadow(builtins, "input", _input_refuser)
         self._shadow(getpass, "getpass", _input_refuser)
+        self._shadow(sys, "breakpointhook", _input_refuser)
 
 
 def _skipped(original: Replacement) -> Replacement:

@@ -20,6 +20,8 @@ _MAX_FRAMES = 12
 _MAX_LINE = 200
 _LIBRARY_DIRS = tuple({os.path.realpath(path) + os.sep for key, path in sysconfig.get_paths().items() if "lib" in key})
 
+_PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
 #: The file name under which the code that runs now was compiled.
 running: contextvars.ContextVar[str] = contextvars.ContextVar("zq_running_code", default="")
 
@@ -79,7 +81,9 @@ def _frames(start: TracebackType | None, shell: Any) -> list[str]:
             text = linecache.getline(code.co_filename, number).strip()[:_MAX_LINE]
             shown.append(f"  {_place(code.co_filename, shell)} line {number}, in {code.co_name}: {text}")
             last_hidden = ""
-        elif shown:  # what comes before the first frame of the user's is IPython and this package
+        elif shown and not _is_ours(
+            code.co_filename
+        ):  # what comes before the first frame of the user's is IPython and this package
             hidden += 1
             last_hidden = f"  raised in {_library_place(code.co_filename)} line {number}, in {code.co_name}"
     lines = _folded(shown)
@@ -102,7 +106,11 @@ def _is_users(filename: str, shell: Any) -> bool:
     if filename.startswith("<"):
         return False
     path = os.path.realpath(filename)
-    return not path.startswith(_LIBRARY_DIRS) and os.sep + "zq_notebook" + os.sep not in path
+    return not path.startswith(_LIBRARY_DIRS) and not _is_ours(path)
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_PACKAGE_DIR)
 
 
 def _cell_number(filename: str, shell: Any) -> object | None:
