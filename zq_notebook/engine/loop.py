@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from zq_notebook.cancel import CancelToken
 from zq_notebook.engine import history, texts
 from zq_notebook.engine.clock import timestamp
+from zq_notebook.engine.compaction import too_large
 from zq_notebook.engine.dispatch import ApproverFailed, Dispatcher
 from zq_notebook.engine.events import (
     AssistantMessage,
@@ -26,7 +27,8 @@ from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted
 from zq_notebook.engine.messages import Message, ToolCall
 from zq_notebook.engine.request import ModelRequest
 from zq_notebook.engine.retry import is_retriable
-from zq_notebook.errors import AgentError
+from zq_notebook.engine.summary import TurnPlace
+from zq_notebook.errors import AgentError, ContextOverflowError
 
 if TYPE_CHECKING:
     from zq_notebook.engine.turn import TurnEngine
@@ -155,16 +157,15 @@ class TurnLoop:
         return events
 
     async def _ask_model(self, tools: Sequence[Mapping[str, Any]]) -> AsyncGenerator[Event, None]:
-        request = ModelRequest(self._engine, self._task_id, self._iteration, self._cancel, self._scope)
-        self._request, self._stored = request, False
-        async with aclosing(request.stream(tools)) as events:
+        async with aclosing(self._complete_reply(tools)) as events:
             async for event in events:
                 yield event
-        reply = request.reply
+        reply = self._request.reply
         if not tools:
             reply.calls = []
         self._stored = True
         self._engine.messages.append(history.assistant_message(reply.text, reply.calls, reply.extra))
+        self._engine.compactor.reported(reply.usage, tools)
         yield AssistantMessage(
             text=reply.text,
             reasoning=reply.reasoning,
@@ -174,6 +175,29 @@ class TurnLoop:
             task_id=self._task_id,
             log_time=timestamp(),
         )
+
+    async def _complete_reply(self, tools: Sequence[Mapping[str, Any]]) -> AsyncGenerator[Event, None]:
+        """The events of one reply, with room made for it where that is due (Manual §14); ``_request`` then has it."""
+        compactor = self._engine.compactor
+        overflow: ContextOverflowError | None = None
+        while True:
+            if overflow is not None or compactor.due(tools):
+                self._first_message = 0  # indexes do not survive a compaction; older pictures are gone anyway
+                place = TurnPlace(self._task_id, self._iteration, self._cancel, self._scope)
+                async with aclosing(compactor.make_room(place, tools, overflow)) as events:
+                    async for event in events:
+                        yield event
+            request = ModelRequest(self._engine, self._task_id, self._iteration, self._cancel, self._scope)
+            self._request, self._stored = request, False
+            try:
+                async with aclosing(request.stream(tools)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except ContextOverflowError as error:
+                if overflow is not None:
+                    raise too_large(error, helped=True) from error
+                overflow = error
 
     def _dispatcher(self) -> Dispatcher:
         engine = self._engine

@@ -14,12 +14,14 @@ from zq_notebook.cancel import CancelToken
 from zq_notebook.engine import history
 from zq_notebook.engine.approval import Approver, PermissionRequest
 from zq_notebook.engine.clock import new_id
+from zq_notebook.engine.compaction import CompactionState, Compactor
 from zq_notebook.engine.events import Event
 from zq_notebook.engine.hooks import EngineHook
 from zq_notebook.engine.loop import TurnLoop
 from zq_notebook.engine.messages import Message, as_messages
 from zq_notebook.engine.ports import PermissionPolicy, ProviderClient, ToolTable
 from zq_notebook.engine.steering import SteeringQueue
+from zq_notebook.engine.words import CompactionWords
 from zq_notebook.errors import ApproverMissingError, EngineBusyError, ModelNotSetError
 
 DEFAULT_MAX_ITERATIONS = 800
@@ -52,6 +54,11 @@ class TurnEngine:
         soft_threshold_pct: share of the window at which old tool results are dropped; by default 75 % of the above.
         cap_tokens: absolute upper limit of the threshold in tokens.
         tool_result_dir: where results over budget are written.
+        compaction_words: the texts of compaction in the session's language; English ones by default.
+        window_of: looks up a model's window in tokens where ``context_window`` is not given.
+
+    Raises:
+        UsageError: a threshold or window that cannot be.
     """
 
     def __init__(
@@ -74,6 +81,8 @@ class TurnEngine:
         soft_threshold_pct: float | None = None,
         cap_tokens: int | None = None,
         tool_result_dir: str | Path | None = None,
+        compaction_words: CompactionWords | None = None,
+        window_of: Callable[[str], int | None] | None = None,
     ) -> None:
         self.provider = provider
         self.registry = registry
@@ -96,6 +105,7 @@ class TurnEngine:
         if not self.messages or self.messages[0].get("role") != "system":
             self.messages.insert(0, Message(role="system", content=instructions))
         self.steering = SteeringQueue()
+        self.compactor = Compactor(self, compaction_words, window_of)
         self.retriable = False
         self._lock = threading.Lock()
         self._cancel: CancelToken | None = None
@@ -151,6 +161,11 @@ class TurnEngine:
     def remove_steering(self, text: str) -> bool:
         """Take a queued instruction back; false when the model already has it."""
         return self.steering.remove(text)
+
+    @property
+    def compaction_state(self) -> CompactionState:
+        """What compaction knows and has done, for reading (Manual §6.3, §14)."""
+        return self.compactor.state
 
     @property
     def busy(self) -> bool:
