@@ -48,8 +48,8 @@ class ReadGuard:
         self._deadline = math.inf
         if seconds is not None:
             self._deadline = self._loop.time() + seconds
-            if self._timer is None:
-                self._timer = self._loop.call_at(self._deadline, self._look)
+            if self._timer is None or self._timer.when() > self._deadline:
+                self._look_at(self._deadline)
         try:
             return await start()
         except BaseException as error:
@@ -80,9 +80,14 @@ class ReadGuard:
         if self._reader is None or self._deadline == math.inf:
             return
         if self._loop.time() < self._deadline:
-            self._timer = self._loop.call_at(self._deadline, self._look)
+            self._look_at(self._deadline)
         else:
             self._interrupt()
+
+    def _look_at(self, when: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(when, self._look)
 
     def _stop(self) -> None:
         self._stopped = True

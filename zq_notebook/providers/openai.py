@@ -67,7 +67,7 @@ class OpenAIProvider:
         self._memory = ApiMemory()
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(base_url={self._base_url!r})"
+        return f"{type(self).__name__}()"  # key and address, which may hold a password, stay out of tracebacks
 
     def settings(self) -> Settings:
         """The settings as they are now. Raises UsageError for a value in the environment that cannot be used."""

@@ -71,7 +71,7 @@ class Reply:
     async def close(self, failure: BaseException | None) -> None:
         """Close the response, at once when the reply is incomplete, and finish the audit record."""
         try:
-            if self._finished and failure is None:
+            if self._finished and failure is None and not self._response.is_closed:
                 await self._drain()
         finally:
             await self._response.aclose()
