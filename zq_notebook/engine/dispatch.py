@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
+import copy
 import logging
 import time
 from collections import deque
@@ -12,24 +12,25 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from zq_notebook.cancel import CancelToken
 from zq_notebook.engine import texts
-from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, Approver, PermissionRequest
+from zq_notebook.engine.approval import ApprovalOutcome, Approver, ApproverFailed, PermissionRequest, ask
 from zq_notebook.engine.clock import timestamp
 from zq_notebook.engine.events import (
     EVENT_CLASSES,
     Event,
+    EventType,
     PermissionRequired,
     ToolFinished,
     ToolProposed,
     ToolStarted,
 )
 from zq_notebook.engine.history import parse_arguments, tool_message
+from zq_notebook.engine.hooks import EngineHook, notify
 from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted
 from zq_notebook.engine.messages import Message, ToolCall
-from zq_notebook.engine.ports import PermissionPolicy, ToolTable
+from zq_notebook.engine.ports import PermissionPolicy, ToolInfo, ToolTable
+from zq_notebook.errors import ToolArgumentError, UsageError
 from zq_notebook.toolio import ToolContext, ToolOutput
 
 logger = logging.getLogger("zq_notebook.engine")
@@ -40,12 +41,11 @@ GRACE_SECONDS = 0.25
 ABANDON_SECONDS = 2.0
 
 
-class ApproverFailed(Exception):
-    """The approver raised; ``cause`` is what it raised."""
+# What a tool may add to the stream; the other events have their order, which the engine keeps.
+TOOL_EVENTS = (EventType.ASK_USER_QUESTION, EventType.PLAN_PROPOSED, EventType.DIRECTORY_REQUESTED)
 
-    def __init__(self, cause: BaseException) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
+# Tasks of tools that do not end when they are cancelled; the loop itself would let them be collected.
+_abandoned: set[asyncio.Task[None]] = set()
 
 
 class _Call:
@@ -54,9 +54,10 @@ class _Call:
     def __init__(self, call: ToolCall) -> None:
         self.id = call.id
         self.name = call.name
-        self.parsed = parse_arguments(call.arguments)
-        self.arguments: Mapping[str, Any] = self.parsed or {}
         self.raw = call.arguments
+        self.arguments: Mapping[str, Any] = {}
+        self.proposed = False
+        self.recorded = False
         self.running_since: float | None = None
         self.output: ToolOutput | None = None
         self.task: asyncio.Task[None] | None = None
@@ -67,7 +68,12 @@ class _Call:
 
 
 class Dispatcher:
-    """The calls of one reply. Iterate :meth:`run` for their events; results are appended to ``messages``."""
+    """The calls of one reply. Iterate :meth:`run` for their events; results are appended to ``messages``.
+
+    A consumer that is slow or leaves holds up the calls: the approver is asked once ``permission_required`` was taken
+    and the consumer came back for more, and no batch starts before the events of the one before it were taken. Within
+    a batch a tool does not wait for anybody to take its ``tool_started``.
+    """
 
     def __init__(
         self,
@@ -79,6 +85,7 @@ class Dispatcher:
         task_id: str,
         cancel: CancelToken,
         scope: InterruptScope,
+        hook: EngineHook | None,
         handlers: Mapping[str, Callable[..., Any]],
         result_dir: Path | None,
         produced_files: list[str],
@@ -90,6 +97,7 @@ class Dispatcher:
         self._task_id = task_id
         self._cancel = cancel
         self._scope = scope
+        self._hook = hook
         self._handlers = handlers
         self._result_dir = result_dir
         self._produced_files = produced_files
@@ -103,44 +111,47 @@ class Dispatcher:
     async def run(self, calls: Sequence[ToolCall]) -> AsyncGenerator[Event, None]:
         """Propose every call, then run them batch by batch.
 
-        Raises :class:`TurnInterrupted` when the user stopped, :class:`ApproverFailed` when the approver raised; either
-        way every call has its result in the history and its ``tool_finished`` event.
+        Raises :class:`TurnInterrupted` when the user stopped, :class:`ApproverFailed` when the approver did not
+        answer; either way every call has its result in the history and its ``tool_finished`` event. When the consumer
+        leaves, only the hook hears these events.
         """
         planned = [_Call(call) for call in calls]
         failure: Exception | None = None
         try:
             for call in planned:
-                yield ToolProposed(
-                    req_id=call.id, name=call.name, arguments=dict(call.arguments), task_id=self._task_id
-                )
-            for batch in self._batches(planned):
-                try:
+                call.proposed = True
+                arguments = parse_arguments(call.raw) or {}
+                yield ToolProposed(req_id=call.id, name=call.name, arguments=arguments, task_id=self._task_id)
+            try:
+                for batch in self._batches(planned):
                     async with aclosing(self._run_batch(batch)) as events:
                         async for event in events:
                             yield event
-                except (TurnInterrupted, ApproverFailed) as error:
-                    failure = error
-                    break
-                self._record(batch)
-            if failure is not None:
-                for call in planned:
-                    if call.output is None:
-                        yield self._close_unfinished(call, failure)
+                    self._record(batch)
+            except Exception as error:
+                failure = error
+                self._close(planned, error)
+                while self._events:
+                    yield self._events.popleft()
+        except (GeneratorExit, asyncio.CancelledError):
+            self._cancel.set()
+            try:
+                await self._end_tasks(planned)
+            finally:
+                self._close(planned, TurnInterrupted())
+                for event in self._events:
+                    notify(self._hook, event)
+            raise
         finally:
-            await self._end_tasks(planned)
-            for call in planned:
-                if call.output is None:
-                    call.output = ToolOutput(text=texts.INTERRUPTED, ok=False)
             self._record(planned)
         if failure is not None:
             raise failure
 
     def _batches(self, calls: Sequence[_Call]) -> Iterator[list[_Call]]:
-        """Neighbouring low-risk calls together, every other call alone, in the model's order."""
+        """Neighbouring calls that may run beside others together, every other call alone, in the model's order."""
         batch: list[_Call] = []
         for call in calls:
-            tool = self._registry.get(call.name)
-            if tool is not None and tool.concurrent:
+            if self._runs_beside_others(call):
                 batch.append(call)
                 continue
             if batch:
@@ -150,33 +161,52 @@ class Dispatcher:
         if batch:
             yield batch
 
+    def _runs_beside_others(self, call: _Call) -> bool:
+        """Low risk, and nobody has to be asked."""
+        tool = self._registry.get(call.name)
+        if tool is None or not tool.concurrent:
+            return False
+        arguments = parse_arguments(call.raw) or {}
+        try:
+            return not self._permissions.evaluate(call.name, arguments, tool.metadata).needs_user
+        except Exception:
+            # Evaluated again when its turn comes, where the failure becomes the call's result.
+            return False
+
     async def _run_batch(self, batch: Sequence[_Call]) -> AsyncGenerator[Event, None]:
         for call in batch:
             call.task = asyncio.create_task(self._run_call(call))
-            call.task.add_done_callback(lambda _: self._wake.set())
+            call.task.add_done_callback(self._call_ended)
         while True:
             try:
                 await self._scope.wait(lambda: self._next_step(batch))
-            except TurnInterrupted:
+            except TurnInterrupted as interruption:
                 await self._stop(batch)
+                self._close(batch, interruption)
                 while self._events:
-                    yield self._events.popleft()
+                    event = self._events.popleft()
+                    if not isinstance(event, PermissionRequired):
+                        yield event
                 raise
             while self._events:
                 yield self._events.popleft()
                 self._delivered += 1
                 self._delivery.set()
-            if all(call.task is not None and call.task.done() for call in batch) and not self._events:
+            if _all_done(batch) and not self._events:
                 break
         for call in batch:
-            assert call.task is not None
-            error = call.task.exception()
-            if error is not None:
+            if call.task is not None and not call.task.cancelled() and (error := call.task.exception()) is not None:
                 raise error
+
+    def _call_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            # Looking at it keeps asyncio from complaining about a failure that an interruption has overtaken.
+            task.exception()
+        self._wake.set()
 
     async def _next_step(self, batch: Sequence[_Call]) -> None:
         """Until there is an event to pass on or a call has ended."""
-        if self._events or all(call.task is not None and call.task.done() for call in batch):
+        if self._events or _all_done(batch):
             return
         self._wake.clear()
         await self._wake.wait()
@@ -184,49 +214,37 @@ class Dispatcher:
     async def _run_call(self, call: _Call) -> None:
         try:
             await self._decide_and_run(call)
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                self._finish(call, "interrupted", ToolOutput(text=texts.INTERRUPTED, ok=False))
+                raise
+            # Something inside the tool was cancelled, not the call.
+            self._finish(call, "error", _failed(error))
         except ApproverFailed:
             raise
         except Exception as error:
             # A permission engine or registry of somebody else's that breaks must not let the call through.
             logger.exception("the call of %s failed outside the tool", call.name)
-            self._finish(call, "error", ToolOutput(text=texts.failed(error), ok=False))
+            self._finish(call, "error", _failed(error))
 
     async def _decide_and_run(self, call: _Call) -> None:
         tool = self._registry.get(call.name)
-        if tool is None or call.parsed is None:
-            # The registry words both errors for the model; nothing runs.
+        if tool is None or not tool.enabled:
+            # The registry words the error for the model; nothing runs.
             self._finish(call, "error", await self._registry.call(call.name, call.raw, self._context(call)))
             return
-        decision = self._permissions.evaluate(call.name, call.arguments, tool.metadata)
-        if decision.needs_user:
-            category = str(getattr(tool.metadata, "category", ""))
-            await self._deliver(
-                PermissionRequired(
-                    task_id=self._task_id,
-                    req_id=call.id,
-                    name=call.name,
-                    arguments=call.arguments,
-                    reason=decision.reason,
-                    category=category,
-                )
-            )
-            request = PermissionRequest(
-                tool_name=call.name,
-                arguments=call.arguments,
-                metadata=tool.metadata,
-                reason=decision.reason,
-                tool_call_id=call.id,
-            )
-            reply = await self._ask(request)
-            self._remember(call, reply.outcome)
-            if reply.outcome is ApprovalOutcome.DENY:
-                self._finish(
-                    call, "denied", ToolOutput(text=texts.denied_by_user(reply.reason), ok=False), reply.reason
-                )
-                return
-        elif not decision.allowed:
-            text = texts.denied_by_permissions(decision.reason)
-            self._finish(call, "denied", ToolOutput(text=text, ok=False), decision.reason)
+        try:
+            # What is judged, shown and run is one and the same reading of the model's text.
+            call.arguments = tool.parse(call.raw)
+        except ToolArgumentError as error:
+            self._finish(call, "error", _failed(error))
+            return
+        if not await self._may_run(call, tool):
+            return
+        if self._cancel.is_set():
+            # Stopped while an approver that does not notice was being asked.
+            self._finish(call, "interrupted", ToolOutput(text=texts.INTERRUPTED, ok=False))
             return
         self._post(ToolStarted(task_id=self._task_id, req_id=call.id, name=call.name, start_time=timestamp()))
         call.running_since = time.perf_counter()
@@ -234,30 +252,47 @@ class Dispatcher:
         status = "interrupted" if self._cancel.is_set() else "ok" if output.ok else "error"
         self._finish(call, status, output)
 
-    async def _ask(self, request: PermissionRequest) -> ApprovalReply:
-        try:
-            answer = self._approver(request)
-            if inspect.isawaitable(answer):
-                answer = await answer
-            if isinstance(answer, ApprovalReply):
-                return answer
-            return ApprovalReply(ApprovalOutcome(answer))
-        except asyncio.CancelledError as error:
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise
-            raise ApproverFailed(error) from error
-        except Exception as error:
-            raise ApproverFailed(error) from error
-
-    def _remember(self, call: _Call, outcome: ApprovalOutcome) -> None:
-        if outcome is ApprovalOutcome.ALWAYS_TOOL:
+    async def _may_run(self, call: _Call, tool: ToolInfo) -> bool:
+        """Whether the permission engine, or the user where it wants one asked, lets the call through."""
+        decision = self._permissions.evaluate(call.name, call.arguments, tool.metadata)
+        if not decision.needs_user:
+            if not decision.allowed:
+                text = texts.denied_by_permissions(decision.reason)
+                self._finish(call, "denied", ToolOutput(text=text, ok=False), decision.reason)
+            return decision.allowed
+        await self._deliver(
+            PermissionRequired(
+                task_id=self._task_id,
+                req_id=call.id,
+                name=call.name,
+                # Copies: what a listener does to them must not change what runs.
+                arguments=copy.deepcopy(call.arguments),
+                reason=decision.reason,
+                category=str(getattr(tool.metadata, "category", "")),
+            )
+        )
+        request = PermissionRequest(
+            tool_name=call.name,
+            arguments=copy.deepcopy(call.arguments),
+            metadata=tool.metadata,
+            reason=decision.reason,
+            tool_call_id=call.id,
+        )
+        reply = await ask(self._approver, request)
+        if reply.outcome is ApprovalOutcome.DENY:
+            text = texts.denied_by_user(reply.reason)
+            self._finish(call, "denied", ToolOutput(text=text, ok=False), reply.reason)
+            return False
+        if reply.outcome is ApprovalOutcome.ALWAYS_TOOL:
             self._permissions.allow_tool_for_session(call.name)
-        elif outcome is ApprovalOutcome.ALWAYS_COMMAND:
+        elif reply.outcome is ApprovalOutcome.ALWAYS_COMMAND:
             self._permissions.allow_command_for_session(str(call.arguments.get("command", "")))
+        return True
 
     def _context(self, call: _Call) -> ToolContext:
         def emit(event_type: str, /, **fields: Any) -> None:
+            if event_type not in TOOL_EVENTS:
+                raise UsageError(f"A tool cannot emit {event_type}, only {', '.join(TOOL_EVENTS)}.")
             event = EVENT_CLASSES[event_type](**{"task_id": self._task_id, **fields})
             self._loop.call_soon_threadsafe(self._post, event)
 
@@ -286,28 +321,35 @@ class Dispatcher:
             await self._delivery.wait()
 
     def _finish(self, call: _Call, status: str, output: ToolOutput, reason: str | None = None) -> None:
+        """The call is over. What an abandoned tool says later is not heard any more."""
+        if call.output is not None:
+            return
         call.output = output
-        self._post(self._finished(call, status, output, reason))
-
-    def _finished(self, call: _Call, status: str, output: ToolOutput, reason: str | None) -> ToolFinished:
-        return ToolFinished(
-            task_id=self._task_id,
-            req_id=call.id,
-            name=call.name,
-            status=status,
-            reason=reason,
-            duration=call.duration_ms,
-            result_preview=output.text[:PREVIEW_CHARS],
-            output=output,
+        if not call.proposed:
+            return
+        self._post(
+            ToolFinished(
+                task_id=self._task_id,
+                req_id=call.id,
+                name=call.name,
+                status=status,
+                reason=reason,
+                duration=call.duration_ms,
+                result_preview=output.text[:PREVIEW_CHARS],
+                output=output,
+            )
         )
 
-    def _close_unfinished(self, call: _Call, failure: Exception) -> ToolFinished:
+    def _close(self, calls: Sequence[_Call], failure: Exception) -> None:
+        """Finish the calls that ``failure`` keeps from being finished."""
         if isinstance(failure, TurnInterrupted):
-            status, text = "interrupted", texts.INTERRUPTED
+            status, output = "interrupted", ToolOutput(text=texts.INTERRUPTED, ok=False)
+        elif isinstance(failure, ApproverFailed):
+            status, output = "denied", ToolOutput(text=texts.APPROVAL_FAILED, ok=False)
         else:
-            status, text = "denied", texts.APPROVAL_FAILED
-        call.output = ToolOutput(text=text, ok=False)
-        return self._finished(call, status, call.output, None)
+            status, output = "error", _failed(failure)
+        for call in calls:
+            self._finish(call, status, output)
 
     async def _stop(self, batch: Sequence[_Call]) -> None:
         """End what runs: first it may hand over what it has, then it is cancelled, at last it is left alone."""
@@ -321,32 +363,26 @@ class Dispatcher:
 
     async def _end_tasks(self, calls: Sequence[_Call]) -> None:
         tasks = [call.task for call in calls if call.task is not None and not call.task.done()]
+        for call in calls:
+            call.task = None
         for task in tasks:
             task.cancel()
+            _abandoned.add(task)
+            task.add_done_callback(_abandoned.discard)
         if tasks:
             await asyncio.wait(tasks, timeout=ABANDON_SECONDS)
 
     def _record(self, calls: Sequence[_Call]) -> None:
         """Append the results that are there and not yet in the history, in the model's order."""
         for call in calls:
-            if call.output is not None and call.id not in self._recorded():
+            if call.output is not None and not call.recorded:
+                call.recorded = True
                 self._messages.append(tool_message(call.id, call.output))
 
-    def _recorded(self) -> set[str]:
-        ids: set[str] = set()
-        for message in reversed(self._messages):
-            if message.get("role") != "tool":
-                break
-            ids.add(str(message.get("tool_call_id")))
-        return ids
+
+def _all_done(batch: Sequence[_Call]) -> bool:
+    return all(call.task is not None and call.task.done() for call in batch)
 
 
-def unique_ids(calls: Sequence[ToolCall], prefix: str) -> list[ToolCall]:
-    """The calls with an id each: one that is missing or used twice in the reply is replaced."""
-    seen: set[str] = set()
-    result: list[ToolCall] = []
-    for number, call in enumerate(calls):
-        call_id = call.id if call.id and call.id not in seen else f"call_{prefix}_{number}"
-        seen.add(call_id)
-        result.append(call if call_id == call.id else msgspec.structs.replace(call, id=call_id))
-    return result
+def _failed(error: BaseException) -> ToolOutput:
+    return ToolOutput(text=texts.failed(error), ok=False, error_type=type(error).__name__)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 
+from zq_notebook.engine import texts
 from zq_notebook.engine.messages import Message, ToolCall
+from zq_notebook.errors import UsageError
+from zq_notebook.text.unicode import well_formed_value
 from zq_notebook.toolio import ToolOutput
 
 Content = str | list[dict[str, Any]]
@@ -54,8 +58,92 @@ def pending_calls(messages: Sequence[Mapping[str, Any]]) -> list[ToolCall]:
 
 def answer_pending(messages: list[Message], text: str) -> None:
     """Give every call that is still open the result ``text``, so that the history is valid again."""
-    for call in pending_calls(messages):
-        messages.append(Message(role="tool", tool_call_id=call.id, content=text))
+    pending = pending_calls(messages)
+    if pending:
+        messages.extend(Message(role="tool", tool_call_id=call.id, content=text) for call in pending)
+        sort_last_results(messages)
+
+
+def sort_last_results(messages: list[Message]) -> None:
+    """Put the results at the end of the history into the order of their calls."""
+    start = len(messages)
+    while start and messages[start - 1].get("role") == "tool":
+        start -= 1
+    calls = (messages[start - 1].get("tool_calls") or ()) if start else ()
+    order = {call["id"]: place for place, call in enumerate(calls)}
+    messages[start:] = sorted(messages[start:], key=lambda message: order.get(message.get("tool_call_id"), len(order)))
+
+
+def restored(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
+    """A given history as one that is valid; the caller's dictionaries stay untouched.
+
+    Results that nobody called are left out, results in the wrong order are put right, and a call without one is
+    answered with a note; only the last calls may still wait for theirs (Manual §12.4). Raises :class:`UsageError` for
+    something that is no chat-style message.
+    """
+    given = [_checked(message, place) for place, message in enumerate(messages)]
+    result: list[Message] = []
+    place = 0
+    while place < len(given):
+        message = given[place]
+        place += 1
+        if message["role"] == "tool":
+            continue
+        result.append(message)
+        start = place
+        while place < len(given) and given[place]["role"] == "tool":
+            place += 1
+        if message.get("tool_calls"):
+            result.extend(_answers(message, given[start:place], at_end=place == len(given)))
+    return result
+
+
+def _checked(message: object, place: int) -> Message:
+    if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
+        raise UsageError(
+            f"messages[{place}] is not a message. Each one is a dictionary with a role (system, user, assistant or "
+            "tool) and content, as engine.messages has them."
+        )
+    return Message(message)
+
+
+def _answers(message: Message, results: list[Message], *, at_end: bool) -> list[Message]:
+    """One result for each call of ``message``, in its order; ids that occur twice in it are made unique."""
+    calls = [ToolCall.of(call) for call in message["tool_calls"]]
+    named = unique_ids(calls, frozenset())
+    if [call.id for call in named] != [call.get("id") for call in message["tool_calls"]]:
+        message["tool_calls"] = [call.to_message() for call in named]
+    answers: list[Message] = []
+    for old, new in zip(calls, named, strict=True):
+        found = next((r for r in results if str(r.get("tool_call_id") or "") == old.id), None)
+        if found is not None:
+            results.remove(found)
+            answers.append(Message({**found, "tool_call_id": new.id}))
+        elif not at_end:
+            answers.append(Message(role="tool", tool_call_id=new.id, content=texts.RESULT_MISSING))
+    return answers
+
+
+def call_ids(messages: Iterable[Mapping[str, Any]]) -> set[str]:
+    """The ids of all calls in a history."""
+    return {call["id"] for message in messages for call in message.get("tool_calls") or ()}
+
+
+def unique_ids(calls: Sequence[ToolCall], taken: Set[str]) -> list[ToolCall]:
+    """The calls with an id each that is not ``taken``: one that is missing or was used before is replaced.
+
+    Some servers number the calls of each reply from zero again; events and results could then not be told apart.
+    """
+    seen: set[str] = set()
+    result: list[ToolCall] = []
+    for call in calls:
+        call_id, number = call.id, 1
+        while not call_id or call_id in seen or call_id in taken:
+            number += 1
+            call_id = f"{call.id or 'call'}_{number}"
+        seen.add(call_id)
+        result.append(call if call_id == call.id else msgspec.structs.replace(call, id=call_id))
+    return result
 
 
 def assistant_message(text: str, calls: Sequence[ToolCall], extra: Mapping[str, Any] | None) -> Message:
@@ -97,17 +185,27 @@ def user_message(
     return message
 
 
-def strip_inline_data(messages: list[Message], start: int) -> None:
-    """Take base64 out of the messages from index ``start`` on: it was for the turn that brought it (Manual §13)."""
-    for message in messages[start:]:
+def strip_inline_data(messages: list[Message]) -> None:
+    """Take base64 out of the history: it was for the turn that brought it (Manual §13)."""
+    for message in messages:
         content = message.get("content")
         if not isinstance(content, list):
             continue
-        texts = [part["text"] for part in content if part.get("type") == "text"]
-        pictures = sum(part.get("type") == "image_url" for part in content)
-        if pictures:
-            texts.append(f"[{pictures} image{'s' if pictures > 1 else ''} shown earlier]")
-            message["content"] = "\n".join(texts)
+        kept = [part for part in content if not _is_inline(part)]
+        gone = len(content) - len(kept)
+        if not gone:
+            continue
+        kept.append({"type": "text", "text": f"[{gone} image{'s' if gone > 1 else ''} shown earlier]"})
+        only_text = all(part.get("type") == "text" for part in kept)
+        message["content"] = "\n".join(part["text"] for part in kept) if only_text else kept
+
+
+def _is_inline(part: Mapping[str, Any]) -> bool:
+    if part.get("type") != "image_url":
+        return False
+    image = part.get("image_url")
+    url = image.get("url") if isinstance(image, Mapping) else image
+    return isinstance(url, str) and url.startswith("data:")
 
 
 def parse_arguments(arguments: str) -> dict[str, Any] | None:
@@ -116,6 +214,10 @@ def parse_arguments(arguments: str) -> dict[str, Any] | None:
         return {}
     try:
         value = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeError):
-        return None
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        try:
+            # The standard library also takes lone surrogates, which models write when they cut an emoji.
+            value = well_formed_value(json.loads(arguments))
+        except (ValueError, RecursionError):
+            return None
     return value if isinstance(value, dict) else None

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from zq_notebook.cancel import CancelToken
 from zq_notebook.engine import history, texts
+from zq_notebook.engine.approval import ApproverFailed
 from zq_notebook.engine.clock import timestamp
 from zq_notebook.engine.compaction import too_large
-from zq_notebook.engine.dispatch import ApproverFailed, Dispatcher
+from zq_notebook.engine.dispatch import Dispatcher
 from zq_notebook.engine.events import (
     AssistantMessage,
     ErrorEvent,
@@ -48,7 +49,6 @@ class TurnLoop:
         self._status = "completed"
         self._produced: list[str] = []
         self._stored = False
-        self._first_message = len(engine.messages)
         self._request = ModelRequest(engine, task_id, 0, cancel, self._scope)
 
     def close(self) -> None:
@@ -64,10 +64,10 @@ class TurnLoop:
         raise_after: BaseException | None = None
         try:
             yield self._emit(opening)
-            events = self._iterations(pending)
             try:
-                async for event in events:
-                    yield self._emit(event)
+                async with aclosing(self._iterations(pending)) as events:
+                    async for event in events:
+                        yield self._emit(event)
             except TurnInterrupted:
                 self._status = "interrupted"
             except ApproverFailed as error:
@@ -75,8 +75,11 @@ class TurnLoop:
             except Exception as error:
                 self._status, failure = "error", error
                 self._engine.retriable = is_retriable(error)
-            finally:
-                await events.aclose()
+            except BaseException:
+                # The consumer left or was cancelled.
+                self._cancel.set()
+                self._status = "interrupted"
+                raise
             if self._status == "interrupted":
                 self._keep_partial_reply()
                 req_id = self._request.reply.req_id
@@ -88,9 +91,10 @@ class TurnLoop:
             yield self._emit(self._end())
         finally:
             if not ended:
-                # The consumer left or was cancelled: nobody is there for the events, hooks still hear the end.
+                # Nobody is there for the events any more; hooks still hear the end.
                 self._cancel.set()
-                self._status = "interrupted"
+                if self._status == "completed":
+                    self._status = "interrupted"
                 self._keep_partial_reply()
                 self._tidy()
                 notify(self._engine.hook, self._end())
@@ -105,12 +109,13 @@ class TurnLoop:
         """Put what the user says into the history; the event that announces it."""
         # A process that died in the middle of a call leaves it open; a new turn must not build on that.
         history.answer_pending(self._engine.messages, texts.INTERRUPTED)
+        history.strip_inline_data(self._engine.messages)
         self._engine.messages.append(history.user_message(text, attachments, refs))
         return TurnStart(
             task_id=self._task_id,
             input=text,
             attachment_count=len(attachments) if attachments else None,
-            attachments=refs or None,
+            attachments=[dict(ref) for ref in refs] if refs else None,
         )
 
     def reopening(self) -> TurnStart:
@@ -125,6 +130,7 @@ class TurnLoop:
             async with aclosing(self._dispatcher().run(pending)) as events:
                 async for event in events:
                     yield event
+            history.sort_last_results(engine.messages)
         while self._iteration < engine.max_iterations:
             self._iteration += 1
             for event in self._steer():
@@ -145,7 +151,7 @@ class TurnLoop:
         self._status = "max_iterations_exceeded"
         if engine.finalize_on_max_iterations:
             engine.messages.append(Message(role="user", content=texts.FINALIZE))
-            async with aclosing(self._ask_model([])) as events:
+            async with aclosing(self._ask_model([], final=True)) as events:
                 async for event in events:
                     yield event
 
@@ -153,17 +159,23 @@ class TurnLoop:
         events: list[Event] = []
         for item in self._engine.steering.take_all():
             self._engine.messages.append(history.user_message(item.text, item.attachments, item.refs))
-            events.append(QueueSteering(text=item.text, task_id=self._task_id, attachments=item.refs or None))
+            refs = [dict(ref) for ref in item.refs] if item.refs else None
+            events.append(QueueSteering(text=item.text, task_id=self._task_id, attachments=refs))
         return events
 
-    async def _ask_model(self, tools: Sequence[Mapping[str, Any]]) -> AsyncGenerator[Event, None]:
+    async def _ask_model(
+        self, tools: Sequence[Mapping[str, Any]], *, final: bool = False
+    ) -> AsyncGenerator[Event, None]:
+        """One reply; a ``final`` one asks for no tools, whatever the model writes."""
         async with aclosing(self._complete_reply(tools)) as events:
             async for event in events:
                 yield event
         reply = self._request.reply
-        if not tools:
-            reply.calls = []
+        if final and reply.calls:
+            # What only the provider understands may speak of the calls, and must not stay without them.
+            reply.calls, reply.extra = [], {}
         self._stored = True
+        self._engine.call_ids.update(call.id for call in reply.calls)
         self._engine.messages.append(history.assistant_message(reply.text, reply.calls, reply.extra))
         self._engine.compactor.reported(reply.usage, tools)
         yield AssistantMessage(
@@ -182,7 +194,6 @@ class TurnLoop:
         overflow: ContextOverflowError | None = None
         while True:
             if overflow is not None or compactor.due(tools):
-                self._first_message = 0  # indexes do not survive a compaction; older pictures are gone anyway
                 place = TurnPlace(self._task_id, self._iteration, self._cancel, self._scope)
                 async with aclosing(compactor.make_room(place, tools, overflow)) as events:
                     async for event in events:
@@ -209,6 +220,7 @@ class TurnLoop:
             task_id=self._task_id,
             cancel=self._cancel,
             scope=self._scope,
+            hook=engine.hook,
             handlers=engine.handlers,
             result_dir=engine.tool_result_dir,
             produced_files=self._produced,
@@ -223,7 +235,9 @@ class TurnLoop:
 
     def _tidy(self) -> None:
         history.answer_pending(self._engine.messages, texts.INTERRUPTED)
-        history.strip_inline_data(self._engine.messages, self._first_message)
+        if not self._engine.retriable:
+            # retry() sends the pictures of the failed turn once more.
+            history.strip_inline_data(self._engine.messages)
 
     def _error(self, error: BaseException) -> ErrorEvent:
         known = isinstance(error, AgentError)

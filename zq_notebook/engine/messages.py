@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -44,6 +44,20 @@ class Message(dict[str, Any]):
         """As ``dict.setdefault``."""
         self.encoded.clear()
         return super().setdefault(key, default)
+
+    def popitem(self) -> tuple[str, Any]:
+        """As ``dict.popitem``."""
+        self.encoded.clear()
+        return super().popitem()
+
+    def clear(self) -> None:
+        """As ``dict.clear``."""
+        self.encoded.clear()
+        super().clear()
+
+    def __ior__(self, other: Any) -> Self:  # type: ignore[override,misc]
+        self.encoded.clear()
+        return super().__ior__(other)
 
     def __reduce__(self) -> tuple[type[Message], tuple[dict[str, Any]]]:
         return (Message, (dict(self),))

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from zq_notebook.cancel import CancelToken
 from zq_notebook.engine.clock import new_id, timestamp
-from zq_notebook.engine.dispatch import unique_ids
 from zq_notebook.engine.events import AssistantDelta, Event, LlmRequest, LlmRetry, ReasoningDelta
-from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted
+from zq_notebook.engine.history import unique_ids
+from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted, UnexpectedCancel
 from zq_notebook.engine.messages import StreamChunk, TokenUsage, ToolCall
 from zq_notebook.engine.ports import StreamOptions
 from zq_notebook.engine.retry import RetryPolicy, is_transient
@@ -19,6 +20,8 @@ from zq_notebook.errors import StreamError
 
 if TYPE_CHECKING:
     from zq_notebook.engine.turn import TurnEngine
+
+logger = logging.getLogger("zq_notebook.engine")
 
 
 class Reply:
@@ -48,12 +51,16 @@ class Reply:
         if chunk.usage is not None:
             self.usage = chunk.usage
         if chunk.tool_calls:
-            self.calls = unique_ids([ToolCall.of(call) for call in chunk.tool_calls], self.req_id)
+            self.calls = [ToolCall.of(call) for call in chunk.tool_calls]
         if chunk.finish_reason is not None:
             self.finish_reason = chunk.finish_reason
         if chunk.extra:
             self.extra.update(chunk.extra)
-        self.ended = bool(chunk.tool_calls) or chunk.finish_reason is not None
+        if chunk.tool_calls or chunk.finish_reason is not None:
+            self.ended = True
+        elif chunk.content or chunk.reasoning:
+            # More came after what looked like the end. A late count of tokens does not.
+            self.ended = False
 
 
 class ModelRequest:
@@ -129,18 +136,33 @@ class ModelRequest:
                     reply.text_parts.append(chunk.content)
                     yield AssistantDelta(text=chunk.content, req_id=reply.req_id, task_id=task_id)
                 reply.take(chunk)
+        except UnexpectedCancel:
+            raise StreamError(
+                "The model's stream was cancelled from within, before the answer was complete. Try again; if it "
+                "happens every time, look at the provider's timeouts."
+            ) from None
         finally:
-            close = getattr(chunks, "aclose", None)
-            if close is not None:
-                await close()
+            await _close(chunks)
         if not reply.ended:
             raise StreamError(
                 "The model's answer broke off before it was complete (no finish reason came). "
                 "Nothing of it was kept; try again."
             )
+        reply.calls = unique_ids(reply.calls, self._engine.call_ids)
 
     async def _open(self, tools: Sequence[Mapping[str, Any]], opts: StreamOptions) -> AsyncIterable[StreamChunk]:
         stream = self._engine.provider.stream(self._engine.model, self._engine.messages, tools, opts)
         if inspect.isawaitable(stream):
             return await stream
         return stream
+
+
+async def _close(stream: object) -> None:
+    """End a stream that may be in the middle; what that raises is of no use to anybody any more."""
+    close = getattr(stream, "aclose", None)
+    if close is None:
+        return
+    try:
+        await close()
+    except Exception:
+        logger.warning("the model's stream could not be closed", exc_info=True)

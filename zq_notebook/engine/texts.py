@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 INTERRUPTED = "Interrupted by the user before it finished."
+RESULT_MISSING = "The result of this call was not kept."
 APPROVAL_FAILED = "Not run: nobody could be asked for approval."
 FINALIZE = (
     "The limit of iterations for this turn is reached and no more tools can be called. Answer now with what you have: "
@@ -23,6 +24,8 @@ def denied_by_permissions(reason: str) -> str:
     return f"Denied: {reason}"
 
 
-def failed(error: Exception) -> str:
+def failed(error: BaseException) -> str:
     """The call could not be carried out at all."""
-    return json.dumps({"error": str(error), "error_type": type(error).__name__}, ensure_ascii=False)
+    return json.dumps(
+        {"error": str(error) or type(error).__name__, "error_type": type(error).__name__}, ensure_ascii=False
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -15,16 +14,33 @@ from zq_notebook.engine import history
 from zq_notebook.engine.approval import Approver, PermissionRequest
 from zq_notebook.engine.clock import new_id
 from zq_notebook.engine.compaction import CompactionState, Compactor
-from zq_notebook.engine.events import Event
+from zq_notebook.engine.events import Event, TurnEnd, TurnStart
 from zq_notebook.engine.hooks import EngineHook
 from zq_notebook.engine.loop import TurnLoop
-from zq_notebook.engine.messages import Message, as_messages
+from zq_notebook.engine.messages import Message, ToolCall
 from zq_notebook.engine.ports import PermissionPolicy, ProviderClient, ToolTable
 from zq_notebook.engine.steering import SteeringQueue
 from zq_notebook.engine.words import CompactionWords
 from zq_notebook.errors import ApproverMissingError, EngineBusyError, ModelNotSetError
 
 DEFAULT_MAX_ITERATIONS = 800
+
+
+# How often the loop is let go round while an abandoned stream is being closed; wrapped streams take longer.
+_CLOSING_ROUNDS = 16
+
+
+class _Claim:
+    """One turn's hold on its engine.
+
+    ``closing`` says that the consumer has left and the turn is cleaning up; ``released`` is set when it is over.
+    """
+
+    def __init__(self) -> None:
+        self.cancel = CancelToken()
+        self.released = CancelToken()
+        self.closing = False
+        self.loop = asyncio.get_running_loop()
 
 
 def _nobody_to_ask(request: PermissionRequest) -> str:
@@ -101,16 +117,15 @@ class TurnEngine:
         self.tool_result_dir = Path(tool_result_dir) if tool_result_dir is not None else None
         self.approver: Approver = _nobody_to_ask
         self.handlers: dict[str, Callable[..., Any]] = {}
-        self.messages: list[Message] = as_messages(messages or ())
+        self.messages: list[Message] = history.restored(messages or ())
         if not self.messages or self.messages[0].get("role") != "system":
             self.messages.insert(0, Message(role="system", content=instructions))
         self.steering = SteeringQueue()
         self.compactor = Compactor(self, compaction_words, window_of)
         self.retriable = False
+        self.call_ids = history.call_ids(self.messages)
         self._lock = threading.Lock()
-        self._cancel: CancelToken | None = None
-        self._finished: concurrent.futures.Future[None] | None = None
-        self._closing = False
+        self._claim: _Claim | None = None
 
     # What can be changed at runtime (Manual §6.3)
 
@@ -138,16 +153,20 @@ class TurnEngine:
 
     def set_system_prompt(self, text: str) -> None:
         """Replace the system prompt; the next request uses it (Manual §6.3)."""
-        self.messages[0] = Message(role="system", content=text)
+        prompt = Message(role="system", content=text)
+        if self.messages and self.messages[0].get("role") == "system":
+            self.messages[0] = prompt
+        else:
+            self.messages.insert(0, prompt)
 
     def request_interrupt(self) -> None:
         """Stop the running turn: its model stream and its tools (Manual §12.2).
 
         Callable from any thread and from a signal handler; without a running turn it does nothing.
         """
-        cancel = self._cancel
-        if cancel is not None:
-            cancel.set()
+        claim = self._claim
+        if claim is not None:
+            claim.cancel.set()
 
     def queue_steering(
         self,
@@ -170,7 +189,7 @@ class TurnEngine:
     @property
     def busy(self) -> bool:
         """Whether a turn is running."""
-        return self._cancel is not None
+        return self._claim is not None
 
     # Turns
 
@@ -194,8 +213,8 @@ class TurnEngine:
             EngineBusyError: another turn of this engine is running; that turn is not harmed.
             Exception: what the approver raised, after ``turn_end``.
         """
-        turn = await self._begin(task_id)
-        async with aclosing(self._play(turn, lambda: turn.play(turn.opening(text, attachments, refs)))) as events:
+        claim = await self._begin()
+        async with aclosing(self._play(claim, task_id, lambda turn: turn.opening(text, attachments, refs))) as events:
             async for event in events:
                 yield event
 
@@ -203,8 +222,8 @@ class TurnEngine:
         """Ask again after a turn that ended with a retriable error; otherwise it ends at once (Manual §12.3)."""
         if not self.retriable:
             return
-        turn = await self._begin(task_id)
-        async with aclosing(self._play(turn, lambda: turn.play(turn.reopening()))) as events:
+        claim = await self._begin()
+        async with aclosing(self._play(claim, task_id, TurnLoop.reopening)) as events:
             async for event in events:
                 yield event
 
@@ -212,56 +231,61 @@ class TurnEngine:
         """Go on with calls at the end of the history that lack results; without any it ends at once (Manual §12.4)."""
         if not history.pending_calls(self.messages):
             return
-        turn = await self._begin(task_id)
+        claim = await self._begin()
         pending = history.pending_calls(self.messages)
-        async with aclosing(self._play(turn, lambda: turn.play(turn.reopening(), pending))) as events:
+        async with aclosing(self._play(claim, task_id, TurnLoop.reopening, pending)) as events:
             async for event in events:
                 yield event
 
     async def _play(
-        self, turn: TurnLoop, start: Callable[[], AsyncGenerator[Event, None]]
+        self,
+        claim: _Claim,
+        task_id: str | None,
+        opening: Callable[[TurnLoop], TurnStart],
+        pending: Sequence[ToolCall] = (),
     ) -> AsyncGenerator[Event, None]:
+        turn = TurnLoop(self, task_id or new_id(), claim.cancel)
         try:
-            async with aclosing(start()) as events:
+            async with aclosing(turn.play(opening(turn), pending)) as events:
                 async for event in events:
+                    if isinstance(event, TurnEnd):
+                        # Over: whoever gets this event may start the next turn at once.
+                        self._release(claim)
                     try:
                         yield event
                     except GeneratorExit:
-                        self._closing = True
+                        claim.closing = True
                         raise
         finally:
-            self._end(turn)
+            turn.close()
+            self._release(claim)
 
-    async def _begin(self, task_id: str | None) -> TurnLoop:
+    async def _begin(self) -> _Claim:
         """Claim the engine, after a turn whose stream was left with ``break`` has cleaned up."""
         if not self.model:
             raise ModelNotSetError
         await self._wait_for_abandoned_turn()
         with self._lock:
-            if self._cancel is not None:
+            # A turn whose loop was closed under it can never end by itself.
+            if self._claim is not None and not self._claim.loop.is_closed():
                 raise EngineBusyError
-            self._cancel = CancelToken()
-            self._finished = concurrent.futures.Future()
-            self._closing = False
+            claim = self._claim = _Claim()
         self.retriable = False
-        return TurnLoop(self, task_id or new_id(), self._cancel)
+        return claim
 
     async def _wait_for_abandoned_turn(self) -> None:
         """``break`` leaves the generator to the loop, which closes it a moment later: that turn is not a busy one."""
-        for _ in range(4):
-            if self._cancel is None:
+        for _ in range(_CLOSING_ROUNDS):
+            claim = self._claim
+            if claim is None or claim.loop.is_closed():
                 return
-            finished = self._finished
-            if self._closing and finished is not None:
-                await asyncio.wrap_future(finished)
+            if claim.closing:
+                await claim.released.wait_async()
                 return
             await asyncio.sleep(0)
 
-    def _end(self, turn: TurnLoop) -> None:
-        turn.close()
+    def _release(self, claim: _Claim) -> None:
         with self._lock:
-            finished, self._finished = self._finished, None
-            self._cancel = None
-            self._closing = False
-        if finished is not None:
-            finished.set_result(None)
+            if self._claim is claim:
+                self._claim = None
+        claim.released.set()
