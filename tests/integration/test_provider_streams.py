@@ -73,6 +73,15 @@ async def test_silent_stream_is_given_up(raw_server: RawServer, monkeypatch: pyt
     await provider.aclose()
 
 
+async def test_pause_longer_than_the_request_timeout_is_no_error(raw_server: RawServer) -> None:
+    go_on = asyncio.Event()
+    raw_server.answers = [Answer([data(delta(content="a")), go_on, data(delta("stop", content="b"), "[DONE]")])]
+    provider = OpenAIProvider(KEY, raw_server.base_url, api_mode="chat", timeout_ms=100)
+    asyncio.get_running_loop().call_later(0.4, go_on.set)
+    assert await text_of(provider) == "ab"
+    await provider.aclose()
+
+
 async def test_slow_consumer_is_not_taken_for_a_silent_stream(raw_server: RawServer) -> None:
     raw_server.answers = [Answer([data(delta(content="a")), data(delta("stop", content="b"), "[DONE]")])]
     provider = OpenAIProvider(KEY, raw_server.base_url, api_mode="chat", stream_idle_ms=50)

@@ -90,10 +90,12 @@ def _make_client(settings: Settings, http_client: httpx2.AsyncClient | None) -> 
     import openai
 
     key = settings.require_key()
-    seconds = settings.timeout_ms / 1000
-    timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_TIMEOUT))
+    seconds, idle = settings.timeout_ms / 1000, settings.stream_idle_ms / 1000
+    # The time until an answer begins is watched in send(); once it streams, only the idle watchdog may end it.
+    read = max(seconds, idle + 1) if idle else None
+    timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_TIMEOUT), read=read)
     if http_client is None:
-        http_client = _http_client(timeout)
+        http_client = _http_client(timeout, seconds)
     return openai.AsyncOpenAI(
         api_key=key,
         base_url=settings.base_url,
@@ -103,7 +105,7 @@ def _make_client(settings: Settings, http_client: httpx2.AsyncClient | None) -> 
     )
 
 
-def _http_client(timeout: httpx2.Timeout) -> httpx2.AsyncClient:
+def _http_client(timeout: httpx2.Timeout, answer_seconds: float) -> httpx2.AsyncClient:
     import httpx2
     import openai
 
@@ -116,8 +118,9 @@ def _http_client(timeout: httpx2.Timeout) -> httpx2.AsyncClient:
 
         async def send(self, request: httpx2.Request, **kwargs: Any) -> httpx2.Response:
             try:
-                return await super().send(request, **kwargs)
-            except httpx2.TimeoutException as error:
+                async with asyncio.timeout(answer_seconds):
+                    return await super().send(request, **kwargs)
+            except (TimeoutError, httpx2.TimeoutException) as error:
                 raise openai.APITimeoutError(request=request) from error
             except httpx2.TransportError as error:
                 raise openai.APIConnectionError(request=request) from error

@@ -196,7 +196,7 @@ def network_error(error: BaseException, server: Server, *, in_stream: bool = Fal
         )
     if "Timeout" in type(error).__name__ or isinstance(cause, TimeoutError):
         return NetworkError(
-            f"{server.host} did not answer in time ({reason}). Try again; for a slow server raise OPENAI_TIMEOUT_MS."
+            f"{server.host} did not answer in time. Try again; for a slow server raise OPENAI_TIMEOUT_MS."
         )
     if "CERTIFICATE" in reason.upper():
         advice = "Its certificate is not trusted: set SSL_CERT_FILE to the certificates of your network."

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
 from zq_notebook.engine.messages import Message, StreamChunk
 from zq_notebook.providers.failures import Server
 from zq_notebook.text.unicode import well_formed_value
+
+T = TypeVar("T")
 
 
 class Ask(msgspec.Struct, kw_only=True):
@@ -90,10 +92,10 @@ def encode(value: Any) -> bytes:
         return _encoder.encode(well_formed_value(value))
 
 
-def encoded_once(message: Mapping[str, Any], key: str, encode_message: Any) -> Any:
+def encoded_once(message: Mapping[str, Any], key: str, encode_message: Callable[[Mapping[str, Any]], T]) -> T:
     """The encoded form of ``message``: kept with a :class:`Message`, made anew for a plain dictionary."""
     if isinstance(message, Message):
-        kept = message.encoded.get(key)
+        kept: T | None = message.encoded.get(key)
         if kept is None:
             kept = message.encoded[key] = encode_message(message)
         return kept
