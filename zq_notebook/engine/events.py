@@ -6,14 +6,13 @@ the manual's wire dictionary, ``event.to_json()`` that dictionary as JSON. Optio
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, ClassVar
 
 import msgspec
 
-from zq_notebook.text.unicode import well_formed_value
+from zq_notebook.text.unicode import well_formed, well_formed_value
 from zq_notebook.toolio import ToolOutput
 
 
@@ -83,9 +82,13 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     def to_json(self) -> str:
         """:attr:`data` as JSON; text that is not valid Unicode is repaired rather than refused."""
         try:
-            return msgspec.json.encode(self.data).decode()
-        except (UnicodeEncodeError, TypeError):
-            return json.dumps(well_formed_value(self.data), ensure_ascii=False, default=str)
+            return msgspec.json.encode(self.data, enc_hook=_as_text).decode()
+        except UnicodeEncodeError:
+            return msgspec.json.encode(well_formed_value(self.data), enc_hook=_as_text).decode()
+
+
+def _as_text(value: object) -> str:
+    return well_formed(str(value))
 
 
 class TurnStart(Event, frozen=True):

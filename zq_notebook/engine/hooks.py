@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -68,51 +70,62 @@ class EngineHook:
         """Any event that has no callback of its own."""
 
 
-def _call_for(hook: EngineHook, event: ev.Event) -> None:
-    """Call the one method of ``hook`` that belongs to ``event``."""
+def _callback(event: ev.Event) -> tuple[str, tuple[Any, ...]]:
+    """The one method that belongs to ``event``, and its arguments."""
     match event:
         case ev.AssistantDelta():
-            hook.on_assistant_delta(event.text)
+            return "on_assistant_delta", (event.text,)
         case ev.ReasoningDelta():
-            hook.on_reasoning_delta(event.text)
+            return "on_reasoning_delta", (event.text,)
         case ev.TurnStart():
-            hook.on_turn_start(event.input)
+            return "on_turn_start", (event.input,)
         case ev.TurnEnd():
-            hook.on_turn_end(event.status, event.iterations, list(event.produced_files))
+            return "on_turn_end", (event.status, event.iterations, list(event.produced_files))
         case ev.AssistantMessage():
-            hook.on_assistant_message(event.text, list(event.tool_calls), event.usage)
+            usage = None if event.usage is None else dict(event.usage)
+            return "on_assistant_message", (event.text, list(event.tool_calls), usage)
         case ev.ToolProposed():
-            hook.on_tool_proposed(event.name, event.arguments)
+            # A copy: a hook that changes it must not change what the consumer of the stream is shown.
+            return "on_tool_proposed", (event.name, copy.deepcopy(event.arguments))
         case ev.ToolStarted():
-            hook.on_tool_started(event.name)
+            return "on_tool_started", (event.name,)
         case ev.ToolFinished():
-            hook.on_tool_finished(event.name, event.status, event.result_preview or "")
+            return "on_tool_finished", (event.name, event.status, event.result_preview or "")
         case ev.PermissionRequired():
-            hook.on_permission_required(event.name, event.reason)
+            return "on_permission_required", (event.name, event.reason)
         case ev.IterationEnd():
-            hook.on_iteration_end(event.iteration)
+            return "on_iteration_end", (event.iteration,)
         case ev.Compacting():
-            hook.on_compacting(event.data)
+            return "on_compacting", (event.data,)
         case ev.Compacted():
-            hook.on_compacted(event.summary_preview or "", event.data)
+            return "on_compacted", (event.summary_preview or "", event.data)
         case ev.ErrorEvent():
-            hook.on_error(event.error, event.error_type, event.data)
+            return "on_error", (event.error, event.error_type, event.data)
         case ev.LlmRetry():
-            hook.on_retry(event.attempt, event.max, event.reason)
+            return "on_retry", (event.attempt, event.max, event.reason)
         case ev.Interrupted():
-            hook.on_interrupted(event.iterations)
+            return "on_interrupted", (event.iterations,)
         case _:
-            hook.on_event(event.type.value, event.data)
+            return "on_event", (event.type.value, copy.deepcopy(event.data))
+
+
+def _call(hook: EngineHook, method: str, args: tuple[Any, ...]) -> None:
+    """Call one method of a hook; what it raises is logged and swallowed."""
+    try:
+        result = getattr(hook, method)(*args)
+    except Exception:
+        logger.exception("%s.%s failed", type(hook).__name__, method)
+        return
+    if inspect.iscoroutine(result):
+        result.close()
+        names = type(hook).__name__, method
+        logger.error("%s.%s is a coroutine function and was not run: hooks are plain functions", *names)
 
 
 def notify(hook: EngineHook | None, event: ev.Event) -> None:
     """Tell ``hook`` about ``event``; what it raises is logged and swallowed."""
-    if hook is None:
-        return
-    try:
-        _call_for(hook, event)
-    except Exception:
-        logger.exception("%s failed on %s", type(hook).__name__, event.type.value)
+    if hook is not None:
+        _call(hook, *_callback(event))
 
 
 class CompositeHook(EngineHook):
@@ -123,10 +136,7 @@ class CompositeHook(EngineHook):
 
     def _forward(self, method: str, *args: Any) -> None:
         for hook in self.hooks:
-            try:
-                getattr(hook, method)(*args)
-            except Exception:
-                logger.exception("%s.%s failed", type(hook).__name__, method)
+            _call(hook, method, args)
 
 
 def _forwarder(method: str) -> Callable[..., None]:
