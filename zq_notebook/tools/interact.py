@@ -1,6 +1,6 @@
 """Tools that talk to the person: a question, a plan, a directory (Manual §7.1).
 
-Each asks through a handler: the engine's own (``ctx.handlers``), else the process-wide one set here. Handlers are called
+Each asks through a handler: the engine's own (``ctx.handlers``), else the process-wide one set here. They are called
 with positional arguments and may be plain or coroutine functions. Without one the model is told that nobody can answer;
 nothing ever waits for someone who is not there.
 """
