@@ -278,16 +278,15 @@ class Compactor:
         return shrink.clip_results(messages, shrink.tail_start(messages, keep_tokens), keep_tokens)
 
     def _evict(self, tools: Tools) -> bool:
-        """Evict old tool results and repeated reads; false when that would save too little."""
+        """Evict repeated reads, and old tool results where that is not enough; false when it would save too little."""
         messages = self._engine.messages
-        found = shrink.evictions(
-            messages,
-            shrink.tail_start(messages, self._keep_tokens(tools)),
-            self._words,
-            elide=_enabled("COMPACTION_ELIDE"),
-            dedup=_enabled("COMPACTION_DEDUP"),
-        )
-        _, conversation = self._estimates(tools)
+        fixed, conversation = self._estimates(tools)
+        cut = shrink.tail_start(messages, self._keep_tokens(tools))
+        elide, dedup = _enabled("COMPACTION_ELIDE"), _enabled("COMPACTION_DEDUP")
+        found = shrink.evictions(messages, cut, self._words, elide=False, dedup=dedup)
+        after = self._meter.count(fixed, conversation - shrink.saved_tokens(messages, found)).total
+        if elide and after > (1 - LEAST_SAVING) * self._limits().soft:
+            found = shrink.evictions(messages, cut, self._words, elide=True, dedup=dedup)
         if not found or shrink.saved_tokens(messages, found) < LEAST_SAVING * conversation:
             return False
         shrink.replace(messages, found)
