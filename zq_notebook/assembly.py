@@ -37,6 +37,11 @@ def register_model(name: str, provider: ProviderClient | Callable[[], ProviderCl
     _registered[name] = provider
 
 
+def registration(model: str) -> object | None:
+    """What :func:`register_model` was last given for this name, ``None`` if nothing."""
+    return _registered.get(model)
+
+
 def registered_models() -> list[str]:
     """The names given to :func:`register_model`, and the scripted demo."""
     return sorted({DEMO_MODEL, *_registered})

@@ -70,6 +70,11 @@ class AgentMagics(Magics, Configurable):
             self._service = AgentService(self.shell, self)
         return self._service
 
+    def close(self) -> None:
+        """Stop a running turn."""
+        if self._service is not None:
+            self._service.stop()
+
     @property
     def default_model(self) -> str:
         """The model a new session starts with."""

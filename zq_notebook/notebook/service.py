@@ -9,11 +9,11 @@ from zq_notebook.agents.prompts import resolve_lang
 from zq_notebook.agents.registry import AgentRegistry
 from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
 from zq_notebook.errors import UsageError
+from zq_notebook.notebook.agent_cell import agent_cell
 from zq_notebook.notebook.answering import LiveCards, TypedAnswers
 from zq_notebook.notebook.approvals import ApprovalLadder
 from zq_notebook.notebook.attach import read_attachments
 from zq_notebook.notebook.cell_line import MODES, CellArguments, one_of
-from zq_notebook.notebook.comm_idle import idle_after_comm_messages
 from zq_notebook.notebook.kernel_tools import register_kernel_tools
 from zq_notebook.notebook.main_thread import MainThread
 from zq_notebook.notebook.namespace import NamespaceChanges, NamespaceWatch
@@ -123,7 +123,7 @@ class AgentService:
         attached = read_attachments(arguments.attach, session.settings.workspace)
         if arguments.new:
             session.reset()
-        with session.prepared(choice) as engine, idle_after_comm_messages(self.shell):
+        with session.prepared(choice) as engine, agent_cell(self.shell):
             watch = NamespaceWatch(self.shell)
             transcript = Transcript(choice.role, choice.model, choice.mode)
             attended = is_attended(self.shell)

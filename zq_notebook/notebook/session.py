@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import msgspec
 
 from zq_notebook.agents.registry import AgentRegistry
-from zq_notebook.assembly import create_default_engine, provider_for
+from zq_notebook.assembly import create_default_engine, provider_for, registration
 from zq_notebook.engine.messages import TokenUsage
 from zq_notebook.engine.ports import ProviderClient
 from zq_notebook.engine.turn import TurnEngine
@@ -46,7 +46,7 @@ class Session:
         self.turns = 0
         self._add_tools = add_tools
         self._engine: TurnEngine | None = None
-        self._providers: dict[str, ProviderClient] = {}
+        self._providers: dict[str, tuple[object | None, ProviderClient]] = {}
 
     @property
     def engine(self) -> TurnEngine:
@@ -112,9 +112,12 @@ class Session:
         self.cost += cost or 0.0
 
     def _provider(self, model: str) -> ProviderClient:
-        if model not in self._providers:
-            self._providers[model] = provider_for(model, self.settings.log_dir)
-        return self._providers[model]
+        # A cell that registers the model again must have an effect on a session that has used it.
+        registered = registration(model)
+        known = self._providers.get(model)
+        if known is None or known[0] is not registered:
+            known = self._providers[model] = registered, provider_for(model, self.settings.log_dir)
+        return known[1]
 
     def _prompt(self, role: str) -> str:
         settings = self.settings
