@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zq_notebook.agents.prompts import build_instructions
+from zq_notebook.agents.prompts import build_instructions, get_prompts
 from zq_notebook.engine.approval import ApprovalOutcome
 from zq_notebook.engine.hooks import EngineHook
+from zq_notebook.engine.limits import CompactionOptions
 from zq_notebook.engine.ports import ProviderClient
 from zq_notebook.engine.turn import DEFAULT_MAX_ITERATIONS, TurnEngine
 from zq_notebook.errors import SandboxUnavailableError, UsageError
@@ -78,7 +79,7 @@ def create_default_engine(
     messages: Sequence[Mapping[str, Any]] | None = None,
     hook: EngineHook | None = None,
     context_window: int | None = None,
-    threshold_pct: float = 0.8,
+    threshold_pct: float | None = None,
     soft_threshold_pct: float | None = None,
     cap_tokens: int | None = None,
     tool_result_dir: str | Path | None = None,
@@ -102,10 +103,12 @@ def create_default_engine(
         lang: language of the prompt; by default ZQ_LANG, else ``en``.
         messages: history to go on from.
         hook: told about every event.
-        context_window: the model's window in tokens; by default looked up.
-        threshold_pct: share of the window at which history is summarised.
-        soft_threshold_pct: share of the window at which old tool results are dropped.
-        cap_tokens: absolute upper limit of the threshold in tokens.
+        context_window: the model's window in tokens; by default CONTEXT_WINDOW, else looked up.
+        threshold_pct: share of the window at which history is summarised; by default COMPACTION_THRESHOLD_PCT, else
+            0.8.
+        soft_threshold_pct: share of the window at which old tool results are dropped; by default
+            COMPACTION_SOFT_THRESHOLD_PCT, else 75 % of the above.
+        cap_tokens: absolute upper limit of the threshold in tokens; by default COMPACTION_CAP_TOKENS, else none.
         tool_result_dir: where results over budget go; by default TOOL_RESULT_DIR, else ``.agent/tool-results``.
         log_dir: where requests are logged; by default nowhere.
         default_approval: without an approver, ``error`` raises, ``deny`` and ``allow`` answer.
@@ -119,6 +122,8 @@ def create_default_engine(
         raise UsageError(f"The workspace {root} is not a directory. Create it, or pass another workspace=….")
     _check_sandbox(sandbox)
     chosen_model = model or os.environ.get("OPENAI_MODEL", "")
+    compaction = CompactionOptions.from_env(context_window, threshold_pct, soft_threshold_pct, cap_tokens)
+    prompts = get_prompts(lang)
     registry = ToolRegistry()
     register_default_tools(registry, root)
     result_dir = tool_result_dir or os.environ.get("TOOL_RESULT_DIR") or root / STATE_DIR / "tool-results"
@@ -130,19 +135,28 @@ def create_default_engine(
         ),
         model=chosen_model,
         instructions=instructions or build_instructions(agent_type, root, datetime.date.today().isoformat(), lang),
+        gen_session_name_prompt=prompts.session.naming,
         lang=lang,
         max_iterations=max_iterations,
         reasoning_effort=reasoning_effort or os.environ.get("OPENAI_REASONING_EFFORT") or None,
         messages=messages,
         hook=hook,
-        context_window=context_window,
-        threshold_pct=threshold_pct,
-        soft_threshold_pct=soft_threshold_pct,
-        cap_tokens=cap_tokens,
+        context_window=compaction.context_window,
+        threshold_pct=compaction.threshold_pct,
+        soft_threshold_pct=compaction.soft_threshold_pct,
+        cap_tokens=compaction.cap_tokens,
         tool_result_dir=result_dir,
+        compaction_words=prompts.compaction,
+        window_of=_window_of,
     )
     _set_default_approval(engine, default_approval)
     return engine
+
+
+def _window_of(model: str) -> int:
+    from zq_notebook.providers.capabilities import context_window
+
+    return context_window(model)
 
 
 def register_default_tools(registry: ToolRegistry, workspace: Path) -> None:
