@@ -47,7 +47,7 @@ notebooks: $(VENV)/test.stamp ## Run the notebooks again and store their outputs
 	    $(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(NOTEBOOKS)/*.ipynb
 
 bench: $(VENV)/test.stamp ## Benchmarks
-	$(BIN)/pytest tests/bench -s
+	@for script in tests/bench/bench_*.py; do echo "== $$script"; PYTHONPATH=. $(BIN)/python $$script || exit 1; done
 
 format: $(VENV)/test.stamp ## Format the code and sort the imports
 	$(BIN)/ruff check --fix .
