@@ -1,0 +1,271 @@
+"""Reading, listing, writing and changing files (Manual §7.1, §7.3)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from zq_notebook.errors import ToolError
+from zq_notebook.text.unicode import well_formed
+from zq_notebook.toolio import ImageData, ToolContext, ToolOutput
+from zq_notebook.tools import budget, file_schemas
+from zq_notebook.tools.conflict import MAX_HASHED, ConflictGuard
+from zq_notebook.tools.encoding import SNIFF_BYTES, TextStyle, sniff
+from zq_notebook.tools.ignore import Glob, walk
+from zq_notebook.tools.look import MAX_IMAGE_BYTES, describe_binary, image_size, image_type
+from zq_notebook.tools.place import Workspace, explain, open_regular, write_atomically
+from zq_notebook.tools.reading import Page, read_page
+from zq_notebook.tools.registry import ToolMetadata, ToolRegistry
+from zq_notebook.tools.replacing import change_summary, replace, unified_diff
+
+DEFAULT_LINES = 2000
+DEFAULT_DEPTH = 3
+MAX_ENTRIES = 500
+MAX_EDITED = 32 * 1024 * 1024  # bytes
+_FOOTER_CHARS = 300
+_READ = ToolMetadata(category="file", risk_level="low", capabilities=("read",), requires_approval=False)
+_WRITE = ToolMetadata(category="file", risk_level="medium", capabilities=("write",), requires_approval=True)
+
+
+class FileTools:
+    """The file tools of one workspace, with the memory of what the agent has seen."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._guard = ConflictGuard()
+
+    def read_file(self, args: Mapping[str, Any], ctx: ToolContext) -> ToolOutput:
+        """A page of a text file, a picture, or what another file is (Manual §7.1)."""
+        place = self._workspace.find(str(args["path"]))
+        shown = self._workspace.show(place)
+        with open(open_regular(place, shown), "rb") as file:
+            status = os.fstat(file.fileno())
+            head = file.read(SNIFF_BYTES)
+            mime = image_type(head)
+            if mime is not None:
+                return _picture(mime, head + file.read(MAX_IMAGE_BYTES + 1 - len(head)), status.st_size, shown)
+            style = sniff(head, complete=len(head) < SNIFF_BYTES)
+            if style is None:
+                return ToolOutput(text=describe_binary(head, status.st_size, shown), summary="binary")
+            if status.st_size <= MAX_HASHED:
+                file.seek(0)
+                self._guard.saw(place, status, file.read())
+            else:
+                self._guard.saw(place, status, None)
+            room = max(budget.limit() - _FOOTER_CHARS, 100)
+            if args.get("byte_offset") is not None:
+                file.seek(int(args["byte_offset"]))
+                return _bytes(file.read(room), style, int(args["byte_offset"]), status.st_size, shown)
+            offset, limit = int(args.get("offset") or 1), int(args.get("limit") or DEFAULT_LINES)
+            return _lines(read_page(file, style, offset, limit, room), style, offset, shown)
+
+    def list_files(self, args: Mapping[str, Any], ctx: ToolContext) -> ToolOutput:
+        """Files and directories, in order, without what .gitignore leaves out (Manual §7.1)."""
+        place = self._workspace.find(str(args.get("path") or "."))
+        shown = self._workspace.show(place)
+        if not place.is_dir():
+            if not os.path.lexists(place):
+                raise explain(FileNotFoundError(2, "No such file or directory"), shown)
+            raise ToolError(f"{shown} is a file. Use read_file to read it.")
+        pattern = args.get("pattern")
+        depth = args.get("depth") or (None if pattern else DEFAULT_DEPTH)
+        glob = Glob(str(pattern)) if pattern else None
+        limit = int(args.get("limit") or MAX_ENTRIES)
+        found: list[str] = []
+        more = 0
+        for entry in walk(place, self._workspace.root, ignored=bool(args.get("ignored")), depth=depth):
+            if ctx.cancel.is_set():
+                raise ToolError("Listing was stopped by the user.")
+            relative = os.path.relpath(entry.path, place).replace(os.sep, "/")
+            is_dir = entry.is_dir(follow_symlinks=False)
+            if glob is not None and (is_dir or not glob.matches(relative)):
+                continue
+            if len(found) >= limit:
+                more += 1
+                if more >= 100_000:
+                    break
+                continue
+            found.append(_entry(entry, relative, is_dir=is_dir))
+        return _listing(found, more, shown, pattern, depth)
+
+    def write_file(self, args: Mapping[str, Any], ctx: ToolContext) -> ToolOutput:
+        """Create a file or replace all of its content (Manual §7.1)."""
+        place = self._workspace.find_inside(str(args["path"]))
+        shown = self._workspace.show(place)
+        content = well_formed(str(args["content"]))
+        existing = self._existing(place, shown)
+        style, notes = TextStyle(), []
+        if existing is not None:
+            known = self._guard.knows(place)
+            style = sniff(existing, complete=True) or TextStyle()
+            content = _in_style(content, style, existing)
+            if not known and existing:
+                notes.append("it existed and had not been read")
+        data, encoding_note = _encoded(content, style)
+        if encoding_note:
+            notes.append(encoding_note)
+        elif style.note:
+            notes.append(f"kept {style.note}")
+        self._write(place, data, shown, ctx)
+        verb = "Created" if existing is None else "Overwrote"
+        lines = content.count("\n") + (1 if content and not content.endswith("\n") else 0)
+        note = f" ({'; '.join(notes)})" if notes else ""
+        summary = f"{lines:,} line{'' if lines == 1 else 's'}, {len(data):,} bytes"
+        return ToolOutput(text=f"{verb} {shown}: {summary}{note}.", summary=summary)
+
+    def replace_in_file(self, args: Mapping[str, Any], ctx: ToolContext) -> ToolOutput:
+        """Replace a piece of text in a file (Manual §7.1)."""
+        place = self._workspace.find_inside(str(args["path"]))
+        shown = self._workspace.show(place)
+        existing = self._existing(place, shown)
+        if existing is None:
+            raise ToolError(f"There is no {shown}. Use write_file to create it.")
+        style = sniff(existing, complete=True)
+        if style is None:
+            raise ToolError(describe_binary(existing[:64], len(existing), shown))
+        try:
+            before = style.decode(existing)
+        except UnicodeDecodeError as error:
+            raise ToolError(
+                f"{shown} is not valid {style.encoding} at byte {error.start}; it was not changed."
+            ) from None
+        after, times = replace(
+            before,
+            well_formed(str(args["old"])),
+            well_formed(str(args["new"])),
+            count=args.get("count"),
+            every=bool(args.get("replace_all")),
+            newline=style.newline,
+            shown=shown,
+        )
+        try:
+            data = style.encode(after)
+        except UnicodeEncodeError as error:
+            raise ToolError(
+                f"{shown} is written in {style.encoding}, which has no {error.object[error.start]!r}. Nothing was changed."
+            ) from None
+        self._write(place, data, shown, ctx)
+        diff = unified_diff(before, after, shown)
+        return ToolOutput(
+            text=f"Replaced {times} occurrence{'' if times == 1 else 's'} in {shown}.\n{diff}",
+            summary=change_summary(diff),
+        )
+
+    def _existing(self, place: Path, shown: str) -> bytes | None:
+        """The content that is about to be replaced, or ``None``. Refuses what changed since the agent saw it."""
+        if not os.path.lexists(place):
+            return None
+        with open(open_regular(place, shown), "rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_size > MAX_EDITED:
+                raise ToolError(f"{shown} has {status.st_size:,} bytes, more than {MAX_EDITED:,}. Change it with code.")
+            content = file.read()
+        self._guard.check(place, status, content, shown)
+        return content
+
+    def _write(self, place: Path, data: bytes, shown: str, ctx: ToolContext) -> None:
+        write_atomically(self._workspace, place, data, shown)
+        self._guard.saw(place, os.stat(place), data if len(data) <= MAX_HASHED else None)
+        ctx.record_file(place)
+
+
+def _in_style(content: str, style: TextStyle, existing: bytes) -> str:
+    """New content with the line endings that the file had; content that brings its own kind keeps it."""
+    if style.newline == "\n" or "\r" in content or not existing:
+        return content
+    return content.replace("\n", style.newline)
+
+
+def _encoded(content: str, style: TextStyle) -> tuple[bytes, str]:
+    """The bytes to write, and a note when the file's old encoding could not be kept."""
+    if style.bom:
+        content = content.removeprefix("\ufeff")
+    try:
+        return style.encode(content), ""
+    except UnicodeEncodeError:
+        return content.encode("utf-8"), f"now UTF-8, since {style.encoding} lacks some of its characters"
+
+
+def _picture(mime: str, data: bytes, size: int, shown: str) -> ToolOutput:
+    facts = f"{mime.removeprefix('image/').upper()}{image_size(data)}, {size:,} bytes"
+    if size > MAX_IMAGE_BYTES:
+        return ToolOutput(text=f"{shown} is a picture ({facts}), too large to be shown. Make a smaller copy with code.")
+    return ToolOutput(
+        text=f"{shown} is a picture ({facts}).", images=(ImageData(data, mime, os.path.basename(shown)),), summary=facts
+    )
+
+
+def _bytes(data: bytes, style: TextStyle, offset: int, size: int, shown: str) -> ToolOutput:
+    """A page by bytes, for lines that are too long for a page by lines."""
+    if not data:
+        raise ToolError(f"{shown} has {size:,} bytes; there is nothing at {offset:,}.")
+    end = offset + len(data)
+    go_on = f"; go on with byte_offset={end}" if end < size else ""
+    text = data.decode(style.encoding, "replace")
+    return ToolOutput(text=f"{text}\n[bytes {offset:,} to {end:,} of {size:,}{go_on}]", summary=f"{len(data):,} bytes")
+
+
+def _lines(page: Page, style: TextStyle, offset: int, shown: str) -> ToolOutput:
+    """A page of numbered lines, and what to do to see more."""
+    if not page.lines:
+        if page.total == 0 and offset == 1:
+            return ToolOutput(text=f"{shown} is empty.", summary="empty")
+        raise ToolError(f"{shown} has {page.total:,} lines; there is no line {offset:,}.")
+    last = page.lines[-1][0]
+    notes = [style.note] if style.note else []
+    if page.cut:
+        numbers = ", ".join(str(number) for number in page.cut[:5]) + (" …" if len(page.cut) > 5 else "")
+        notes.append(f"cut because they are long: lines {numbers}; read the file by bytes with byte_offset=0")
+    if offset > 1 or page.total != last:
+        of = f" of {page.total:,}" if page.total is not None else ", and many more follow"
+        go_on = f"; go on with offset={last + 1}" if page.total != last else ""
+        notes.append(f"lines {offset:,} to {last:,}{of}{go_on}")
+    body = "\n".join(f"{number:>6}\t{line}" for number, line in page.lines)
+    footer = f"\n[{'; '.join(notes)}]" if notes else ""
+    count = len(page.lines)
+    return ToolOutput(text=body + footer, summary=f"{count:,} line{'' if count == 1 else 's'}")
+
+
+def _entry(entry: os.DirEntry[str], relative: str, *, is_dir: bool) -> str:
+    if entry.is_symlink():
+        try:
+            return f"{relative} -> {os.readlink(entry.path)}"
+        except OSError:
+            return f"{relative} -> ?"
+    return relative + "/" if is_dir else relative
+
+
+def _listing(found: list[str], more: int, shown: str, pattern: object, depth: int | None) -> ToolOutput:
+    where = "the workspace" if shown == "." else shown
+    if not found:
+        text = (
+            f"Nothing in {where} fits {pattern}." if pattern else f"{where} is empty, or everything in it is ignored."
+        )
+        return ToolOutput(text=text, summary="0 entries")
+    notes = []
+    if more:
+        notes.append(f"{more:,} more left out; give a pattern, a deeper path, or a limit")
+    if depth is not None and not pattern:
+        notes.append(f"{depth} levels deep")
+    footer = f"\n[{'; '.join(notes)}]" if notes else ""
+    return ToolOutput(text=well_formed("\n".join(found) + footer), summary=f"{len(found):,} entries")
+
+
+def register_read_only_file_tools(registry: ToolRegistry, workspace: str | os.PathLike[str]) -> None:
+    """Register ``read_file`` and ``list_files`` (Manual §7.3)."""
+    _register_reading(registry, FileTools(Workspace(workspace)))
+
+
+def register_file_tools(registry: ToolRegistry, workspace: str | os.PathLike[str]) -> None:
+    """Register ``read_file``, ``list_files``, ``write_file`` and ``replace_in_file`` (Manual §7.1)."""
+    tools = FileTools(Workspace(workspace))
+    _register_reading(registry, tools)
+    registry.register(tools.write_file, _WRITE, file_schemas.WRITE_FILE)
+    registry.register(tools.replace_in_file, _WRITE, file_schemas.REPLACE_IN_FILE)
+
+
+def _register_reading(registry: ToolRegistry, tools: FileTools) -> None:
+    registry.register(tools.read_file, _READ, file_schemas.READ_FILE)
+    registry.register(tools.list_files, _READ, file_schemas.LIST_FILES)
