@@ -35,7 +35,9 @@ class RetryPolicy(msgspec.Struct, frozen=True):
 
 def is_transient(error: BaseException) -> bool:
     """Whether the network, and not the request, is to blame. 429 and 5xx are retried by the client itself."""
-    return isinstance(error, (NetworkError, StreamError, ConnectionError, TimeoutError))
+    if isinstance(error, (NetworkError, StreamError)):
+        return error.retriable
+    return isinstance(error, (ConnectionError, TimeoutError))
 
 
 def is_retriable(error: BaseException) -> bool:

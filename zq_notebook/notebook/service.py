@@ -17,6 +17,7 @@ from zq_notebook.notebook.cell_line import MODES, CellArguments, one_of
 from zq_notebook.notebook.kernel_tools import register_kernel_tools
 from zq_notebook.notebook.main_thread import MainThread
 from zq_notebook.notebook.namespace import NamespaceChanges, NamespaceWatch
+from zq_notebook.notebook.queued_cells import drop_queued_cells
 from zq_notebook.notebook.result import TurnError, TurnResult
 from zq_notebook.notebook.session import DEFAULT_SESSION, Session
 from zq_notebook.notebook.settings import Settings
@@ -137,6 +138,8 @@ class AgentService:
             finally:
                 self._running = None
                 view.close(_footer(cell, watch.changes()))
+        if cell.kernel_interrupted:
+            drop_queued_cells(self.shell)
         result = cell.result
         session.add_up(result.usage, result.cost)
         if arguments.output:

@@ -25,7 +25,7 @@ class TurnCell:
     """Plays one turn. Made and awaited in the cell's coroutine; every output keeps that cell's context.
 
     Text is passed to the view every 50 ms at most, everything else at once. ``price`` gives a request's cost in US
-    dollars, ``None`` when it is unknown.
+    dollars, ``None`` when it is unknown. ``kernel_interrupted`` says whether ■ was pressed.
     """
 
     def __init__(
@@ -44,6 +44,7 @@ class TurnCell:
         self._error_type = ""
         self._price_known = True
         self.result = TurnResult(status="error")
+        self.kernel_interrupted = False
 
     @property
     def elapsed(self) -> float:
@@ -58,6 +59,10 @@ class TurnCell:
     def stop(self) -> None:
         """Stop the turn; callable from any thread."""
         self._engine.request_interrupt()
+
+    def _kernel_interrupted(self) -> None:
+        self.kernel_interrupted = True
+        self.stop()
 
     def on_main(self, function: Callable[[], object]) -> None:
         """Run ``function`` soon on the main thread, in this cell's context and after the events seen so far."""
@@ -77,7 +82,7 @@ class TurnCell:
         """
         turn = ENGINE_THREAD.submit(self._consume(text, attachments, refs))
         try:
-            await self._main.serve(turn, on_tick=self._view.tick, on_interrupt=self.stop)
+            await self._main.serve(turn, on_tick=self._view.tick, on_interrupt=self._kernel_interrupted)
         finally:
             if not turn.done():
                 # Stopped by force: the engine ends on its own, nothing of it reaches this cell any more.
