@@ -83,7 +83,7 @@ class KernelTools:
 
     async def _execute(self, code: str, timeout: float, ctx: ToolContext) -> CodeOutcome:
         run = CodeRun(self._shell, code)
-        job = self._main.submit(run.execute, name="run_code")
+        job: MainJob[None] = self._main.submit(run.execute, name="run_code")
         try:
             await self._supervise(job, timeout, ctx)
         except asyncio.CancelledError:
