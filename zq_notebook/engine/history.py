@@ -137,7 +137,8 @@ def unique_ids(calls: Sequence[ToolCall], taken: Set[str]) -> list[ToolCall]:
     seen: set[str] = set()
     result: list[ToolCall] = []
     for call in calls:
-        call_id, number = call.id, 1
+        # Counted on from all ids there are, so that a server without ids does not make this a search.
+        call_id, number = call.id, len(taken) + len(seen)
         while not call_id or call_id in seen or call_id in taken:
             number += 1
             call_id = f"{call.id or 'call'}_{number}"
