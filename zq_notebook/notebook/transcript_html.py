@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
@@ -50,7 +51,12 @@ _SEPARATOR = '<span class="zq-sep"> · </span>'
 def style_sheet() -> str:
     """The style sheet that the live view and the finished transcript share."""
     text = files("zq_notebook.notebook.view").joinpath("transcript.css").read_text(encoding="utf-8")
-    return "".join(line.strip() for line in text.splitlines() if not line.strip().startswith("/*"))
+    return compact_css(text)
+
+
+def compact_css(text: str) -> str:
+    """A style sheet of ours without its comments and line breaks."""
+    return re.sub(r"\s+", " ", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)).strip()
 
 
 def transcript_html(transcript: Transcript) -> str:

@@ -50,8 +50,6 @@ def tool_line(tool: ToolBlock, *, bare: bool = False) -> list[str]:
         words.append(shorten(make_visible(tool.note, prose=True), 80))
     if tool.summary:
         words.append(shorten(make_visible(tool.summary, prose=True), 80))
-    elif tool.status == "error" and tool.preview:
-        words.append(shorten(make_visible(tool.preview, prose=True), 60))
     if not bare and tool.duration is not None and tool.finished and tool.status != "denied":
         words.append(seconds_words(tool.duration))
     return words

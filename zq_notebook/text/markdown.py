@@ -42,7 +42,7 @@ class Block(msgspec.Struct, frozen=True):
 def render_markdown(text: str) -> str:
     """``text`` as HTML that may go into any page: nothing in it runs, loads or leaves the page by itself."""
     rendered: str = _renderer().render(well_formed(text))
-    return rendered
+    return rendered if "<pre" in rendered else rendered.replace(">\n<", "><")
 
 
 def top_level_blocks(text: str) -> list[Block]:

@@ -38,6 +38,14 @@ function quoted(node, text) {
   return node;
 }
 
+// HTML from Python. Formulas are typeset in the finished transcript; until then they stand without their delimiters.
+function rendered(html) {
+  const holder = make("template");
+  holder.innerHTML = html;
+  for (const node of holder.content.querySelectorAll(".zq-math")) node.textContent = node.textContent.slice(2, -2);
+  return holder.content;
+}
+
 function phrase(words) {
   const node = make("span");
   for (const [text, how] of words) node.append(how ? make(how === "b" ? "strong" : "code", "", text) : text);
@@ -139,9 +147,7 @@ class Text {
   }
   html(units, html) {
     this.take(units);
-    const holder = make("template");
-    holder.innerHTML = html;
-    this.add(holder.content);
+    this.add(rendered(html));
   }
   coloured(units, from, to, runs) {
     const code = this.take(units).slice(from, to);
@@ -165,7 +171,7 @@ class Text {
   between(units, html) {
     this.meanwhile?.remove();
     this.meanwhile = make("div", "zq-meanwhile");
-    this.meanwhile.innerHTML = html;
+    this.meanwhile.append(rendered(html));
     this.meanwhile.dataset.gap = /\s$/.test(this.tail.slice(0, units)) ? " " : "";
     this.shown = units;
     this.raw.remove();
@@ -176,9 +182,7 @@ class Text {
     this.box.replaceChildren();
     this.tail = "";
     this.take(0);
-    const holder = make("template");
-    holder.innerHTML = html;
-    this.add(holder.content);
+    this.add(rendered(html));
   }
   end(words) {
     if (this.title && words) {
@@ -286,12 +290,16 @@ class Ask {
     this.buttons.push(this.deny);
     this.row.append(...this.buttons, this.reason);
     this.el.append(this.row);
+    this.el.dataset.guarded = "";
+    setTimeout(() => delete this.el.dataset.guarded, GUARD_MS);
     // What is pressed or clicked in the first moment was meant for something else.
     for (const kind of ["click", "keydown", "keyup", "keypress", "beforeinput"]) {
       this.el.addEventListener(kind, (event) => this.guard(event), { capture: true });
     }
   }
   guard(event) {
+    // A reason that is being typed does nothing by itself, and must arrive whole.
+    if (event.target === this.reason && event.key !== "Enter") return;
     if (performance.now() - this.from < GUARD_MS) {
       event.preventDefault();
       event.stopImmediatePropagation();

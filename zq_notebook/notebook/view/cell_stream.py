@@ -35,9 +35,11 @@ Send = Callable[[dict[str, Any]], None]
 SLOW_HOLD = 0.04
 FAST_HOLD = 0.09
 FAST_BYTES_PER_SECOND = 2000
+# When no more text comes for so long, the stream has paused and what is there is shown.
+PAUSE = 0.06
 
 # Renderings that are only for the meantime: so many bytes per second on average, and so many at once.
-SPARE_RATE = 3000
+SPARE_RATE = 2000
 SPARE_BURST = 6000
 
 SNAPSHOT_PART = 1_000_000
@@ -59,7 +61,7 @@ class CellStream:
         self._asked = dict[int, tuple[ApprovalCard, dict[str, Any]]]()
         self._head = dict[str, Any]()
         self._foot: dict[str, Any] | None = None
-        self._last_sent = self._started
+        self._last_sent = self._last_taken = self._started
         self._recent = 0.0
         self._spare = float(SPARE_BURST)
         self._spare_at = self._started
@@ -68,6 +70,7 @@ class CellStream:
 
     def take(self, changes: Sequence[Change]) -> None:
         """Note changes of the transcript; nothing is sent before :meth:`flush`."""
+        self._last_taken = self._clock()
         for change in changes:
             block = change.block
             if change.what == "grow":
@@ -132,9 +135,10 @@ class CellStream:
         """Seconds until what is waiting should be sent; 0 means now."""
         if self._urgent:
             return 0.0
-        elapsed = max(self._clock() - self._last_sent, 0.001)
+        now = self._clock()
+        elapsed = max(now - self._last_sent, 0.001)
         hold = FAST_HOLD if self._recent / elapsed > FAST_BYTES_PER_SECOND else SLOW_HOLD
-        return max(0.0, hold - elapsed)
+        return max(0.0, min(hold - elapsed, PAUSE - (now - self._last_taken)))
 
     def flush(self) -> None:
         """Send what is waiting, as one message."""

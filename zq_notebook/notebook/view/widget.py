@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from importlib.resources import files
 from typing import Any
 
 import anywidget
 
-from zq_notebook.notebook.transcript_html import style_sheet
+from zq_notebook.notebook.transcript_html import compact_css
 
 _HERE = files("zq_notebook.notebook.view")
 
 
-class CellWidget(anywidget.AnyWidget):
-    """Draws what :class:`CellStream` sends. Everything travels by custom messages; no trait changes after creation."""
+_CODE = _HERE.joinpath("cell.js").read_text(encoding="utf-8")
+_STYLE = compact_css(_HERE.joinpath("transcript.css").read_text(encoding="utf-8")) + compact_css(
+    _HERE.joinpath("cell.css").read_text(encoding="utf-8")
+)
+_KEY = "zq_notebook-" + hashlib.sha256((_CODE + _STYLE).encode()).hexdigest()[:12]
 
-    _esm = _HERE.joinpath("cell.js").read_text(encoding="utf-8")
-    _css = style_sheet() + _HERE.joinpath("cell.css").read_text(encoding="utf-8")
+
+class CellWidget(anywidget.AnyWidget):
+    """Draws what :class:`CellStream` sends. Everything travels by custom messages; no trait changes after creation.
+
+    The widget's own module only fetches the drawing code, once per page: every cell would carry it otherwise.
+    """
+
+    _esm = _HERE.joinpath("loader.js").read_text(encoding="utf-8").replace("KEY", _KEY)
 
     def __init__(self, on_message: Callable[[dict[str, Any]], None]) -> None:
         super().__init__()
-        self.on_msg(lambda _, content, __: on_message(content))
+        self._on_message = on_message
+        self.on_msg(lambda _, content, __: self._receive(content))
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        if message.get("t") == "code":
+            self.send({"code": _CODE, "style": _STYLE})
+        else:
+            self._on_message(message)
 
     def view_bundle(self, plain: str) -> dict[str, Any]:
         """A MIME bundle that shows this widget, or ``plain`` where there are no widgets."""
