@@ -78,7 +78,8 @@ def _about_pictures(outcome: CodeOutcome) -> list[str]:
     notes = []
     if outcome.images:
         names = "; ".join(image.alt or "picture" for image in outcome.images)
-        notes.append(f"[{len(outcome.images)} image(s) attached, also shown to the user: {names}]")
+        count = "1 image" if len(outcome.images) == 1 else f"{len(outcome.images)} images"
+        notes.append(f"[{count} attached, also shown to the user: {names}]")
     if outcome.images_omitted:
         notes.append(f"[{outcome.images_omitted} image(s) not attached: too many or too large]")
     if outcome.displays_omitted:
@@ -122,4 +123,7 @@ def _display(outcome: CodeOutcome) -> dict[str, str]:
     if outcome.error is not None:
         text("error", outcome.error.as_text())
     plain = "\n".join(block for block, _ in blocks if block) or (outcome.result or "")
-    return {"text/plain": plain, "text/html": "\n".join(markup for _, markup in blocks)} if blocks else {}
+    if not blocks:
+        # Something of the card's own, as the model's text ends with the time that the code took.
+        return {"text/plain": "\n".join(_about_pictures(outcome)) or "No output."}
+    return {"text/plain": plain, "text/html": "\n".join(markup for _, markup in blocks)}

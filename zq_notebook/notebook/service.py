@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zq_notebook.agents.prompts import resolve_lang
@@ -137,7 +138,7 @@ class AgentService:
                 await cell.play(text + attached.text, attached.attachments, attached.refs)
             finally:
                 self._running = None
-                view.close(_footer(cell, watch.changes()))
+                view.close(_footer(cell, watch.changes(), session.settings.workspace))
         if cell.kernel_interrupted:
             drop_queued_cells(self.shell)
         result = cell.result
@@ -227,11 +228,11 @@ class AgentService:
         return f"run_shell runs {words[1]} without asking in this session. %agent new takes that back."
 
 
-def _footer(cell: TurnCell, changes: NamespaceChanges) -> Footer:
+def _footer(cell: TurnCell, changes: NamespaceChanges, workspace: Path) -> Footer:
     result = cell.result
     return Footer(
         status=result.status,
-        files=result.produced_files,
+        files=[_inside(workspace, file) for file in result.produced_files],
         variables_new=changes.new,
         variables_changed=changes.changed,
         variables_deleted=changes.deleted,
@@ -240,6 +241,12 @@ def _footer(cell: TurnCell, changes: NamespaceChanges) -> Footer:
         elapsed=cell.elapsed,
         iterations=result.iterations,
     )
+
+
+def _inside(workspace: Path, file: str) -> str:
+    """``file`` as seen from the workspace, where it lies in it: short, and the same on every machine."""
+    path = Path(file)
+    return path.relative_to(workspace).as_posix() if path.is_relative_to(workspace) else file
 
 
 def is_attended(shell: InteractiveShell) -> bool:

@@ -58,11 +58,12 @@ def tool_plain(tool: ToolBlock, *, bare: bool = False) -> str:
     for part in shown_arguments(tool):
         if part.title:
             lines.append(f"    {part.title}:")
-        lines.append(textwrap.indent(make_visible(part.text.rstrip()), "    | "))
+        lines.append(textwrap.indent(make_visible(part.text.rstrip()), "    | ", lambda line: True))
     result = shown_result(tool)
     if result is not None:
         lines.append(textwrap.indent(make_visible(result.text.rstrip(), prose=True), "    "))
-    for image in tool.images:
+    # A bare transcript shows its pictures beside it; their sizes differ from one version of a library to the next.
+    for image in () if bare else tool.images:
         lines.append(f"    [picture, {image.mime_type}, {bytes_words(len(image.data))}]")
     return "\n".join(lines)
 

@@ -37,7 +37,7 @@ class TurnCell:
         self._price = price
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
-        self._events: deque[Event] = deque()
+        self._queue: deque[Event | Callable[[], object]] = deque()
         self._wanted = False
         self._timer: asyncio.TimerHandle | None = None
         self._started = time.monotonic()
@@ -65,13 +65,12 @@ class TurnCell:
         self.stop()
 
     def on_main(self, function: Callable[[], object]) -> None:
-        """Run ``function`` soon on the main thread, in this cell's context and after the events seen so far."""
+        """Run ``function`` soon on the main thread, in this cell's context.
 
-        def call() -> None:
-            self._flush()
-            function()
-
-        self._loop.call_soon_threadsafe(call, context=self._context)
+        Called on the engine's thread it keeps its place among the events: after those before it, before those behind.
+        """
+        self._queue.append(function)
+        self._loop.call_soon_threadsafe(self._flush, context=self._context)
 
     async def play(
         self, text: str, attachments: Sequence[Mapping[str, Any]], refs: Sequence[Mapping[str, Any]]
@@ -101,7 +100,7 @@ class TurnCell:
         """On the engine's thread: take each event as it comes."""
         async for event in self._engine.run(text, attachments=attachments or None, refs=refs or None):
             self._note(event)
-            self._events.append(event)
+            self._queue.append(event)
             streamed = event.type in _STREAMED
             if not streamed or not self._wanted:
                 self._wanted = True
@@ -119,11 +118,18 @@ class TurnCell:
             self._timer = None
         self._wanted = False
         batch: list[Event] = []
-        while self._events:
-            event = self._events.popleft()
+        while self._queue:
+            item = self._queue.popleft()
+            if not isinstance(item, Event):
+                self._apply(batch)
+                batch = []
+                item()
             # The paragraph of a failed turn stands below the transcript, as the cell's own error.
-            if event.type is not EventType.ERROR:
-                batch.append(event)
+            elif item.type is not EventType.ERROR:
+                batch.append(item)
+        self._apply(batch)
+
+    def _apply(self, batch: list[Event]) -> None:
         if not batch:
             return
         self._view.apply(batch)
