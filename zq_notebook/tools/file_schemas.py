@@ -27,8 +27,8 @@ _PATH = _text("Path, relative to the workspace")
 
 READ_FILE = function_schema(
     "read_file",
-    "Read a text file. Each line comes with its number and a tab in front, which are not part of the file. Pictures are "
-    "shown; other binary files are described. Long files come in pages.",
+    "Read a text file. Each line comes with its number and a tab in front, which are not part of the file. Pictures "
+    "are shown; other binary files are described. Long files come in pages.",
     _object(
         ["path"],
         path=_PATH,

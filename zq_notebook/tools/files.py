@@ -144,7 +144,8 @@ class FileTools:
             data = style.encode(after)
         except UnicodeEncodeError as error:
             raise ToolError(
-                f"{shown} is written in {style.encoding}, which has no {error.object[error.start]!r}. Nothing was changed."
+                f"{shown} is written in {style.encoding}, which has no {error.object[error.start]!r}. "
+                "Nothing was changed."
             ) from None
         self._write(place, data, shown, ctx)
         diff = unified_diff(before, after, shown)

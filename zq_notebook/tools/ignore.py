@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -80,16 +80,21 @@ def _hidden(path: str, is_dir: bool, rules: list[_Rules]) -> bool:
 
 
 def walk(
-    place: Path, workspace: Path, *, ignored: bool = False, depth: int | None = None
+    place: Path,
+    workspace: Path,
+    *,
+    ignored: bool = False,
+    depth: int | None = None,
+    wanted: Callable[[str], bool] | None = None,
 ) -> Iterator[os.DirEntry[str]]:
     """Entries below ``place`` in order of their names, each directory before what is in it; links are not followed.
 
-    ``ignored`` includes what .gitignore leaves out. A ``place`` that is itself left out is walked as if nothing were,
+    ``ignored`` includes what .gitignore leaves out, ``wanted(path)`` what it names of that. A ``place`` that is itself left out is walked as if nothing were,
     since it was named on purpose. What cannot be read is passed over.
     """
     ignore = Ignore(place, workspace)
     everything = ignored or ignore.hides(place)
-    yield from _walk(str(place), [] if everything else ignore.rules(), everything, depth)
+    yield from _walk(str(place), [] if everything else ignore.rules(), everything, depth, wanted)
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:
@@ -100,7 +105,9 @@ def _entries(directory: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _walk(place: str, rules: list[_Rules], everything: bool, depth: int | None) -> Iterator[os.DirEntry[str]]:
+def _walk(
+    place: str, rules: list[_Rules], everything: bool, depth: int | None, wanted: Callable[[str], bool] | None
+) -> Iterator[os.DirEntry[str]]:
     def open_directory(directory: str, above: list[_Rules]) -> tuple[Iterator[os.DirEntry[str]], list[_Rules]]:
         own = None if everything else _rules_of(directory)
         return iter(_entries(directory)), above if own is None else [*above, own]
@@ -116,7 +123,7 @@ def _walk(place: str, rules: list[_Rules], everything: bool, depth: int | None) 
         if entry.name in ALWAYS_SKIPPED:
             continue
         is_dir = entry.is_dir(follow_symlinks=False)
-        if current and _hidden(entry.path, is_dir, current):
+        if current and _hidden(entry.path, is_dir, current) and not (wanted is not None and wanted(entry.path)):
             continue
         yield entry
         if is_dir and (depth is None or len(stack) < depth):
@@ -130,9 +137,9 @@ class Glob:
         from pathspec import GitIgnoreSpec
 
         negated = pattern.startswith("!")
-        self._negated = negated
+        self.negated = negated
         self._spec = GitIgnoreSpec.from_lines([pattern[1:] if negated else pattern])
 
     def matches(self, relative: str) -> bool:
         """Whether a path, relative and with slashes, fits."""
-        return self._spec.match_file(relative) != self._negated
+        return self._spec.match_file(relative) != self.negated

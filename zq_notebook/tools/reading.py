@@ -12,6 +12,7 @@ from zq_notebook.tools.encoding import TextStyle
 
 CHUNK = 256 * 1024  # bytes
 MAX_LINE_CHARS = 2000
+NUMBER_CHARS = 8  # a line number, a tab and the line break
 _COUNT_AHEAD = 256  # chunks that are looked at, after the page, to say how many lines there are
 
 
@@ -112,20 +113,25 @@ def read_page(file: BinaryIO, style: TextStyle, offset: int, limit: int, max_cha
     if skipped < offset - 1:
         page.total = skipped
         return page
-    number, room = offset, max_chars
-    while len(page.lines) < limit and room > 0:
+    number, room, unshown = offset, max_chars, 0
+    while len(page.lines) < limit:
         found = lines.next()
         if found is None:
             page.total = number - 1
             return page
         text, length = found
         text = text.removesuffix("\r")
-        if length > MAX_LINE_CHARS:
-            text = text[:MAX_LINE_CHARS]
+        if length > MAX_LINE_CHARS or len(text) > max_chars:
+            text = text[: min(MAX_LINE_CHARS, max_chars)]
             page.cut.append(number)
+        room -= len(text) + NUMBER_CHARS
+        if page.lines and room < 0:
+            # It does not fit on this page any more and will be the first of the next.
+            page.cut = [cut for cut in page.cut if cut != number]
+            unshown = 1
+            break
         page.lines.append((number, text))
-        room -= len(text) + 8
         number += 1
     rest = lines.count_rest()
-    page.total = None if rest is None else number - 1 + rest
+    page.total = None if rest is None else number - 1 + unshown + rest
     return page

@@ -38,8 +38,8 @@ def replace(
         lines = ", ".join(str(text.count("\n", 0, match.start()) + 1) for match in matches[:10])
         wanted = "once" if count is None else f"{count} times"
         raise ToolError(
-            f"old occurs {len(matches)} times in {shown} (lines {lines}), not {wanted}. Nothing was changed. Include more of the "
-            "surrounding text to name one place, or give count or replace_all."
+            f"old occurs {len(matches)} times in {shown} (lines {lines}), not {wanted}. Nothing was changed. "
+            "Include more of the surrounding text to name one place, or give count or replace_all."
         )
     unified = new.replace("\r\n", "\n")
 
