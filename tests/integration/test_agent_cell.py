@@ -176,3 +176,14 @@ def test_loading_twice_and_unloading_leave_things_in_order(kernel: Kernel) -> No
     kernel.execute("%reload_ext zq_notebook", check=True)
     kernel.execute("script('still here')", check=True)
     assert "still here" in shown(kernel.execute("%%agent -m scripted --new\nx"))
+
+
+def test_policy_for_nobody_there_can_be_changed_between_cells(kernel: Kernel) -> None:
+    kernel.execute("script(*[Step(tool_calls=[('run_code', {'code': 'done = 1'})]), 'ok'] * 2)", check=True)
+    assert "Denied run_code" in shown(kernel.execute("%%agent\nfirst"))
+    kernel.execute("%config AgentMagics.unattended = 'allow'", check=True)
+    try:
+        assert "Allowed run_code once: nobody is here to answer" in shown(kernel.execute("%%agent\nsecond"))
+        assert kernel.execute("done").text == "1"
+    finally:
+        kernel.execute("%config AgentMagics.unattended = ''", check=True)

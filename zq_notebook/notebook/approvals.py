@@ -10,6 +10,7 @@ from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, Permissi
 from zq_notebook.errors import ApproverMissingError
 
 ACKNOWLEDGE_SECONDS = 5.0
+POLICIES = ("deny", "allow", "error")
 
 
 class CardView(Protocol):
@@ -70,7 +71,10 @@ class ApprovalLadder:
             if not answered.done():
                 answered.set_result(reply)
 
-        self._on_main(lambda: view.ask(request, lambda reply: loop.call_soon_threadsafe(settle, reply)))
+        def answer(reply: ApprovalReply) -> None:
+            loop.call_soon_threadsafe(settle, reply)
+
+        self._on_main(lambda: view.ask(request, answer))
         return await answered
 
 

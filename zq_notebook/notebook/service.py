@@ -12,7 +12,7 @@ from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, Permissi
 from zq_notebook.errors import UsageError
 from zq_notebook.notebook.agent_cell import agent_cell
 from zq_notebook.notebook.answering import LiveCards, TypedAnswers
-from zq_notebook.notebook.approvals import ApprovalLadder
+from zq_notebook.notebook.approvals import POLICIES, ApprovalLadder
 from zq_notebook.notebook.attach import read_attachments
 from zq_notebook.notebook.cell_line import MODES, CellArguments, one_of
 from zq_notebook.notebook.kernel_tools import register_kernel_tools
@@ -30,6 +30,7 @@ from zq_notebook.notebook.view.choice import choose_view
 from zq_notebook.notebook.view.live import LiveView
 from zq_notebook.notebook.words import mode_words
 from zq_notebook.providers.capabilities import cost
+from zq_notebook.text.redact import shared
 from zq_notebook.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -93,7 +94,6 @@ class AgentService:
             reasoning_effort=d.reasoning_effort or None,
             allowed_commands=tuple(d.allowed_commands),
             shell_policy=d.shell_policy,
-            unattended=one_of("unattended policy", d.default_unattended, ("deny", "allow", "error")),
             log_dir=d.log_dir or None,
         )
 
@@ -155,7 +155,8 @@ class AgentService:
 
         def make_card(request: PermissionRequest) -> ApprovalCard:
             can_always = permissions.can_always_allow_command(request.tool_name, request.arguments)
-            return approval_card(request, workspace=workspace, can_always_command=can_always)
+            shown = msgspec.structs.replace(request, arguments=shared().redact_data(request.arguments))
+            return approval_card(shown, workspace=workspace, can_always_command=can_always)
 
         def record(request: PermissionRequest, reply: ApprovalReply | None) -> None:
             withdrawn = ApprovalReply(ApprovalOutcome.DENY, reason="the turn was stopped")
@@ -168,7 +169,7 @@ class AgentService:
                 on_main=cell.on_main,
                 card_view=LiveCards(view, make_card) if isinstance(view, LiveView) else None,
                 prompt=typed.approve if typed is not None else None,
-                policy=session.settings.unattended,
+                policy=one_of("unattended policy", self._defaults.default_unattended, POLICIES),
                 record=record,
             )
         )

@@ -8,10 +8,9 @@ import msgspec
 
 
 class Settings(msgspec.Struct, kw_only=True):
-    """The choices of one session. ``%agent model``, ``mode`` and ``role`` change them; flags on a cell win for its turn.
+    """The choices of one session. ``%agent model``, ``mode`` and ``role`` change them; a cell's flags win for its turn.
 
-    ``allowed_commands`` and ``shell_policy`` as in Manual §8.4 and §8.5, ``unattended`` (``deny``, ``allow`` or
-    ``error``) says what happens to an approval when nobody is there.
+    ``allowed_commands`` and ``shell_policy`` as in Manual §8.4 and §8.5.
     """
 
     model: str
@@ -23,5 +22,4 @@ class Settings(msgspec.Struct, kw_only=True):
     reasoning_effort: str | None
     allowed_commands: tuple[str, ...]
     shell_policy: str
-    unattended: str
     log_dir: str | None
