@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 from typing import Any
 
-from zq_notebook.notebook.safe_access import class_module, class_name, full_name
+from zq_notebook.notebook.safe_access import class_module, class_name, count_types, full_name, is_genuine, one_of
 from zq_notebook.notebook.safe_repr import preview
 
 _HASHABLE = (str, int, float, bool, bytes, type(None))
@@ -54,10 +54,10 @@ def array_figures(values: Any) -> str:
 def object_figures(values: list[Any]) -> str:
     """What a list of any objects holds: the commonest values when they are plain, else the types."""
     looked = values[:_MAX_OBJECTS] if len(values) <= _MAX_OBJECTS else values[:: len(values) // _MAX_OBJECTS + 1]
-    types = collections.Counter(map(type, looked))
-    foreign = [kind for kind in types if kind not in _HASHABLE and not _is_scalar(kind)]
+    types = count_types(looked)
+    foreign = [kind for kind, _ in types if not one_of(kind, _HASHABLE) and not _is_scalar(kind)]
     if foreign or len(types) > 3:
-        named = ", ".join(f"{full_name(kind)} {count:,}" for kind, count in types.most_common(6))
+        named = ", ".join(f"{full_name(kind)} {count:,}" for kind, count in types[:6])
         return f"types: {named}"
     long = sum(1 for value in looked if isinstance(value, str) and len(value) > _MAX_TEXT)
     plain = [value for value in looked if not (isinstance(value, (str, bytes)) and len(value) > _MAX_TEXT)]
@@ -76,7 +76,9 @@ def object_figures(values: list[Any]) -> str:
 
 def _is_scalar(kind: type) -> bool:
     root = class_module(kind).partition(".")[0]
-    if root == "datetime" or root == "decimal":
+    if not is_genuine(kind):
+        return False
+    if root in ("datetime", "decimal"):
         return True
     return root == "pandas" and class_name(kind) in (
         "Timestamp",

@@ -11,7 +11,7 @@ import zlib
 from collections import deque
 from typing import Any
 
-from zq_notebook.notebook.safe_access import class_module, instance_dict, is_a, isinstance_of
+from zq_notebook.notebook.safe_access import class_module, instance_dict, is_a, isinstance_of, one_of
 
 _ITEMS = 128
 _WHOLE_BYTES = 1_000_000
@@ -19,7 +19,7 @@ _BLOCK = 4_096
 _BLOCKS = 64
 _ROWS = 48
 _COLUMNS = 120
-_SCALARS = (bool, int, float, complex, str, bytes, type(None))
+_SCALARS = (bool, int, float, complex, type(None))
 
 Mark = tuple[Any, ...]
 
@@ -58,9 +58,11 @@ def _mark(value: Any) -> Mark | None:
 def _token(item: Any) -> Any:
     """Stands for an element: plain values by themselves, the rest by identity."""
     kind = type(item)
-    if kind in (str, bytes) and len(item) > 256:
-        return (kind, len(item), item[:64], item[-64:])
-    return (kind, item) if kind in _SCALARS and item == item else (kind, id(item))
+    if kind is str or kind is bytes:
+        return item if len(item) <= 256 else (len(item), item[:64], item[-64:])
+    if one_of(kind, _SCALARS) and item == item:
+        return (kind, item)
+    return (id(kind), id(item))  # not the class itself: comparing classes runs code of their metaclass
 
 
 def _sequence_mark(value: Any, base: Any) -> Mark:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import inspect
 import itertools
 import os
@@ -17,6 +16,7 @@ from zq_notebook.notebook.safe_access import (
     class_dict,
     class_module,
     class_name,
+    count_types,
     full_name,
     instance_dict,
     isinstance_of,
@@ -107,18 +107,14 @@ def _first(items: Any) -> list[Any]:
 
 def _types_of(items: Any, what: str) -> str:
     try:
-        counted = collections.Counter(map(type, itertools.islice(items, _MAX_TYPES)))
+        counted = count_types(itertools.islice(items, _MAX_TYPES))
     except RuntimeError:
         return f"{what}: being changed by another thread"
     if not counted:
         return f"{what}: none"
-    named = ", ".join(full_name(kind) + (f" {count:,}" if len(counted) > 1 else "") for kind, count in _common(counted))
-    over = f" (of the first {_MAX_TYPES:,})" if sum(counted.values()) >= _MAX_TYPES else ""
+    named = ", ".join(full_name(kind) + (f" {count:,}" if len(counted) > 1 else "") for kind, count in counted[:6])
+    over = f" (of the first {_MAX_TYPES:,})" if sum(count for _, count in counted) >= _MAX_TYPES else ""
     return f"{what}: {named}{over}"
-
-
-def _common(counted: collections.Counter[type]) -> list[tuple[type, int]]:
-    return counted.most_common(6)
 
 
 def inspect_code(value: Any) -> Inspection | None:

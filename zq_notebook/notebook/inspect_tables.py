@@ -44,7 +44,7 @@ def inspect_frame(frame: Any, note: str = "") -> Inspection:
         lines += _other_columns(frame)
     cells = [[_cell(cell) for cell in row] for row in _rows_of(head)]
     labels = [preview(label, _CELL) for label in head.columns]
-    index = [preview(label, _CELL) for label in _values(head.index)]
+    index = [preview(label, _CELL) for label in _values(head.index)] if cells else []
     lines += _head_lines(labels, index, cells, columns, rows)
     return Inspection(bounded(lines), summary, _table(labels, index, cells, rows, columns))
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from zq_notebook.notebook.fingerprint import Mark, fingerprint
-from zq_notebook.notebook.safe_access import MISSING, isinstance_of
+from zq_notebook.notebook.safe_access import MISSING, isinstance_of, one_of
 
 _BUDGET = 0.020
 _SMALL = 10_000
@@ -118,9 +118,9 @@ class NamespaceWatch:
 def _reference(value: Any) -> Any:
     """Something that notices when the object is gone, without keeping anything large alive."""
     kind = type(value)
-    if kind in (int, float, bool, complex, type(None)):
+    if one_of(kind, (int, float, bool, complex, type(None))):
         return value
-    if kind in (str, bytes):
+    if kind is str or kind is bytes:
         return value if len(value) <= _SMALL else None
     try:
         return weakref.ref(value)
@@ -131,6 +131,6 @@ def _reference(value: Any) -> Any:
 def _same_plain(seen: _Seen, value: Any) -> bool:
     """``n = 5`` again is no change, though it may be another object."""
     kind = type(value)
-    if seen.kind is not kind or kind not in (int, float, bool, complex, str, bytes):
+    if seen.kind is not kind or not one_of(kind, (int, float, bool, complex, str, bytes)):
         return False
     return seen.reference is not None and bool(seen.reference == value)

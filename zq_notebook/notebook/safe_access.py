@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 _TYPE_DICT = type.__dict__["__dict__"].__get__
@@ -85,6 +85,22 @@ def items_of(mapping: dict[Any, Any]) -> Iterator[tuple[Any, Any]]:
     return iter(dict.items(mapping))
 
 
+def one_of(cls: type, classes: Iterable[type]) -> bool:
+    """``cls in classes`` by identity: ``==`` and ``hash`` of a class belong to its metaclass."""
+    return any(cls is one for one in classes)
+
+
+def count_types(items: Iterable[object]) -> list[tuple[type, int]]:
+    """How often each exact type occurs, the commonest first."""
+    classes: dict[int, type] = {}
+    counts: dict[int, int] = {}
+    for item in items:
+        cls = type(item)
+        classes[id(cls)] = cls
+        counts[id(cls)] = counts.get(id(cls), 0) + 1
+    return [(classes[key], count) for key, count in sorted(counts.items(), key=lambda pair: -pair[1])]
+
+
 def isinstance_of(value: object, cls: type | tuple[type, ...]) -> bool:
     """``isinstance`` that believes only the real type."""
     wanted = cls if isinstance(cls, tuple) else (cls,)
@@ -109,7 +125,8 @@ def is_a(value: object, module: str, *names: str) -> bool:
 def inherits(value: object, module: str, name: str) -> bool:
     """Whether a class of that library is among the bases."""
     return any(
-        class_name(base) == name and (class_module(base) + ".").startswith(module + ".") for base in mro(type(value))
+        class_name(base) == name and (class_module(base) + ".").startswith(module + ".") and is_genuine(base)
+        for base in mro(type(value))
     )
 
 

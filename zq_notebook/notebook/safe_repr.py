@@ -25,6 +25,7 @@ from zq_notebook.notebook.safe_access import (
     isinstance_of,
     items_of,
     module_dict,
+    one_of,
 )
 from zq_notebook.text.terminal import plain
 
@@ -71,7 +72,7 @@ class _Previewer:
 
     def _atom(self, value: Any) -> str | None:
         cls = type(value)
-        if cls in _SAFE:
+        if one_of(cls, _SAFE):
             return repr(value)[:300]
         if isinstance_of(value, enum.Enum):
             return f"{class_name(cls)}.{(instance_dict(value) or {}).get('_name_', '?')}"

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from zq_notebook.notebook.namespace import user_variables
-from zq_notebook.notebook.safe_access import class_name, full_name, is_a, isinstance_of, module_dict
+from zq_notebook.notebook.safe_access import class_name, full_name, is_a, isinstance_of, module_dict, one_of
 from zq_notebook.notebook.safe_repr import hides, preview
 from zq_notebook.toolio import ToolOutput
 
@@ -54,7 +54,7 @@ def _size(value: Any) -> int | None:
     if is_a(value, "pandas", "Series") or is_a(value, "numpy") or is_a(value, "pyarrow", "Table", "RecordBatch"):
         nbytes = getattr(value, "nbytes", None)
         return nbytes if isinstance(nbytes, int) else None
-    if type(value) in (*_PLAIN, int, float):
+    if one_of(type(value), (*_PLAIN, int, float)):
         return sys.getsizeof(value)
     return None
 
