@@ -84,8 +84,8 @@ def _add(attached: Attached, name: str, path: Path, data: bytes) -> None:
         )
     if len(text) > MAX_TEXT_CHARS:
         raise AttachmentError(
-            f"The attachment {name} has {len(text):,} characters, and {MAX_TEXT_CHARS:,} is the limit for text. Name it "
-            "in the prompt instead: the agent can read parts of a file."
+            f"The attachment {name} has {len(text):,} characters, and {MAX_TEXT_CHARS:,} is the limit for text. "
+            "Name it in the prompt instead: the agent can read parts of a file."
         )
     attached.text += f"\n\nAttached file {path.name}:\n{_fenced(text)}"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from traitlets import Enum, Int, List, Unicode
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 UNATTENDED = ("deny", "allow", "error")
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+# IPython's decorators are untyped; these say what they do to a function: nothing that a caller sees.
+_as_cell_magic = cast("Callable[[F], F]", cell_magic("agent"))
+_as_line_magic = cast("Callable[[F], F]", line_magic("agent"))
 
 
 def run_or_await(coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T] | T:
@@ -67,6 +72,7 @@ class AgentMagics(Magics, Configurable):
         if self._service is None:
             from zq_notebook.notebook.service import AgentService
 
+            assert self.shell is not None
             self._service = AgentService(self.shell, self)
         return self._service
 
@@ -100,12 +106,12 @@ class AgentMagics(Magics, Configurable):
         """The folder the agent may write to."""
         return Path(self.workspace).expanduser() if self.workspace else Path.cwd()
 
-    @cell_magic("agent")  # type: ignore[untyped-decorator]
+    @_as_cell_magic
     def agent_cell(self, line: str, cell: str) -> Awaitable[TurnResult | None] | None:
         arguments = parse_cell_line(line)
         return run_or_await(self.service.run_cell(arguments, cell))
 
-    @line_magic("agent")  # type: ignore[untyped-decorator]
+    @_as_line_magic
     def agent_line(self, line: str) -> Any:
         from zq_notebook.notebook.commands import run_command
 

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from zq_notebook.agents.prompts import resolve_lang
 from zq_notebook.agents.registry import AgentRegistry
 from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest

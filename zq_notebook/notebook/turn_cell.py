@@ -14,8 +14,10 @@ from zq_notebook.engine.messages import TokenUsage
 from zq_notebook.engine.turn import TurnEngine
 from zq_notebook.notebook.engine_thread import ENGINE_THREAD
 from zq_notebook.notebook.main_thread import MainThread
+from zq_notebook.notebook.redaction import EventRedactor
 from zq_notebook.notebook.result import TurnResult
 from zq_notebook.notebook.view.base import TurnView
+from zq_notebook.text.redact import shared
 
 FLUSH_SECONDS = 0.05
 _STREAMED = (EventType.ASSISTANT_DELTA, EventType.REASONING_DELTA)
@@ -39,6 +41,7 @@ class TurnCell:
         self._context = contextvars.copy_context()
         self._queue: deque[Event | Callable[[], object]] = deque()
         self._wanted = False
+        self._redactor = EventRedactor()
         self._timer: asyncio.TimerHandle | None = None
         self._started = time.monotonic()
         self._error_type = ""
@@ -132,18 +135,18 @@ class TurnCell:
     def _apply(self, batch: list[Event]) -> None:
         if not batch:
             return
-        self._view.apply(batch)
+        self._view.apply(self._redactor.mask(batch))
         if any(event.type is EventType.ASSISTANT_MESSAGE for event in batch):
             self._view.set_usage(self.result.usage.total_tokens, self.result.cost)
 
     def _note(self, event: Event) -> None:
         result = self.result
         if isinstance(event, AssistantMessage):
-            result.text = event.text
+            result.text = shared().redact(event.text)
             if event.usage is not None:
                 self._add_usage(TokenUsage(**event.usage))
         elif isinstance(event, ErrorEvent):
-            result.error = event.error
+            result.error = shared().redact(event.error)
             self._error_type = event.error_type
         elif isinstance(event, TurnEnd):
             result.status = event.status

@@ -6,7 +6,7 @@ from typing import Any
 
 
 def well_formed(text: str) -> str:
-    """``text`` with lone surrogates replaced, so that it can be encoded as UTF-8; a surrogate pair becomes its character."""
+    """``text`` with lone surrogates replaced, so that UTF-8 can hold it; a surrogate pair becomes its character."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

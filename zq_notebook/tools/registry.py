@@ -18,6 +18,7 @@ from zq_notebook.tools import budget
 from zq_notebook.tools.calling import Passing, bind, is_coroutine_function, passing_of
 from zq_notebook.tools.derive import derive_tool
 from zq_notebook.tools.encode import as_output, error_output, output_of_exception
+from zq_notebook.tools.masking import masked
 from zq_notebook.tools.schema import (
     JsonSchema,
     Validator,
@@ -267,7 +268,7 @@ def _finish(run: Callable[[], Any], name: str, ctx: ToolContext) -> ToolOutput |
     value = run()
     if inspect.isawaitable(value):
         return value
-    output = as_output(value)
+    output = masked(as_output(value))
     output.text = budget.within_budget(output.text, ctx, name)
     return output
 
@@ -276,4 +277,4 @@ def _failed(error: BaseException) -> ToolOutput:
     """The error as output. Cancellation is no error of the tool and goes on."""
     if isinstance(error, asyncio.CancelledError):
         raise error
-    return output_of_exception(error)
+    return masked(output_of_exception(error))
