@@ -145,7 +145,7 @@ class MainThread:
         has been told to stop and ``until`` is done, when the coroutine was cancelled by anything but ■.
         """
         loop = asyncio.get_running_loop()
-        ending = asyncio.wrap_future(until) if isinstance(until, concurrent.futures.Future) else _future_of(until)
+        ending = _future_of(until)
         with self._open(loop, on_interrupt):
             next_tick = loop.time() + tick
             while not ending.done() and self._presses < 2:
@@ -275,8 +275,18 @@ class MainThread:
             self._current = None
 
 
-def _future_of(awaitable: Awaitable[object]) -> asyncio.Future[object]:
-    return asyncio.ensure_future(awaitable)
+def _future_of(until: Awaitable[object] | concurrent.futures.Future[Any]) -> asyncio.Future[Any]:
+    if not isinstance(until, concurrent.futures.Future):
+        return asyncio.ensure_future(until)
+    ending = asyncio.wrap_future(until)
+
+    def look(done: asyncio.Future[Any]) -> None:
+        # The caller looks at the original; asyncio would complain that nobody looked at this copy's exception.
+        if not done.cancelled():
+            done.exception()
+
+    ending.add_done_callback(look)
+    return ending
 
 
 def _call_logged(callback: Callable[[], object] | None) -> None:
