@@ -29,6 +29,7 @@ def main() -> int:
         document,
         timeout=CELL_TIMEOUT,
         kernel_name="python3",
+        extra_arguments=["--IPKernelApp.log_level=ERROR"],
         resources={"metadata": {"path": str(folder)}},
         on_cell_executed=lambda cell, **_: print_cell(cell),
     )

@@ -109,7 +109,7 @@ async def test_quickstart_conversation_reports_what_the_tools_really_found(bench
     assert bench.tool_status == [("list_variables", "ok"), ("inspect_variable", "ok"), ("run_code", "ok")]
 
     explained = await bench.ask(EXPLAIN)
-    assert "West fell by 44.8 % from the first quarter to the second, and Desks explain most of it" in explained
+    assert "West fell by 44.8 % from the first quarter to the second, and desks explain most of it" in explained
     assert "55 of 1,577 rows were left out" in explained
     assert bench.tool_status == [("run_code", "ok")] * 3
     assert len(bench.variables["clean"]) == 1577 - 55
