@@ -89,8 +89,8 @@ def walk(
 ) -> Iterator[os.DirEntry[str]]:
     """Entries below ``place`` in order of their names, each directory before what is in it; links are not followed.
 
-    ``ignored`` includes what .gitignore leaves out, ``wanted(path)`` what it names of that. A ``place`` that is itself left out is walked as if nothing were,
-    since it was named on purpose. What cannot be read is passed over.
+    ``ignored`` includes what .gitignore leaves out, ``wanted(path)`` what it names of that. A ``place`` that is itself
+    left out is walked as if nothing were, since it was named on purpose. What cannot be read is passed over.
     """
     ignore = Ignore(place, workspace)
     everything = ignored or ignore.hides(place)
