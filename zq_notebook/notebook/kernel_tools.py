@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zq_notebook.errors import ToolError
-from zq_notebook.notebook.code_report import report
-from zq_notebook.notebook.code_run import CodeOutcome, CodeRun
 from zq_notebook.notebook.main_job import MainJob
 from zq_notebook.notebook.main_thread import MainThread
 from zq_notebook.permissions.risk import RiskClass
 from zq_notebook.toolio import ToolContext, ToolOutput
 from zq_notebook.tools.registry import ToolMetadata, ToolRegistry
+
+if TYPE_CHECKING:
+    from zq_notebook.notebook.code_run import CodeOutcome
 
 DEFAULT_TIMEOUT = 300.0
 MAX_TIMEOUT = 3_600.0
@@ -73,6 +74,8 @@ class KernelTools:
 
     async def run_code(self, args: Mapping[str, Any], ctx: ToolContext) -> ToolOutput:
         """Run code as a cell, at most ``timeout`` seconds."""
+        from zq_notebook.notebook.code_report import report
+
         asked = float(args.get("timeout") or self._default_timeout)
         timeout = min(max(asked, 1.0), self._max_timeout)
         outcome = await self._execute(str(args["code"]), timeout, ctx)
@@ -82,6 +85,8 @@ class KernelTools:
         return output
 
     async def _execute(self, code: str, timeout: float, ctx: ToolContext) -> CodeOutcome:
+        from zq_notebook.notebook.code_run import CodeRun
+
         run = CodeRun(self._shell, code)
         job: MainJob[None] = self._main.submit(run.execute, name="run_code")
         try:
