@@ -189,7 +189,7 @@ class Compactor:
         dropped = parts.dropped_tokens(self._engine.messages)
         if dropped < LEAST_SAVING * conversation or conversation <= self._floor * (1 + LEAST_SAVING):
             return False
-        after = parts.remaining_tokens(self._engine.messages) + min(SUMMARY_TOKENS, dropped // 2)
+        after = parts.remaining_tokens(self._engine.messages) + min(SUMMARY_TOKENS, dropped // 4)
         return self._meter.count(fixed, after).total < self._limits().hard
 
     async def _compact(

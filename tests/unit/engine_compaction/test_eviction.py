@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.unit.engine_compaction.helpers import called, contents, engine_with, one, registry_with, system, turn, types
+from tests.unit.engine_compaction.helpers import (
+    called,
+    contents,
+    engine_with,
+    one,
+    registry_with,
+    system,
+    talk,
+    turn,
+    types,
+)
 from zq_notebook.providers.scripted import ScriptedProvider, Step
 
 GONE = "[Earlier result of grep removed to make room. Make the call again if you need it.]"
@@ -90,6 +100,18 @@ async def test_the_beginning_of_requests_changes_in_steps_only(tmp_path: Path) -
     assert changes == types(events).count("compacted")
     assert 2 <= changes <= 12
     provider.assert_finished()
+
+
+async def test_above_the_soft_threshold_for_good_results_still_go_in_steps(tmp_path: Path) -> None:
+    registry = registry_with({"grep": lambda args: "hit " * 100})
+    steps = [Step("", tool_calls=[("grep", {"n": n})]) for n in range(40)]
+    provider = ScriptedProvider([*steps, "done"])
+    engine = engine_with(
+        provider, tmp_path, registry, messages=[system(), *talk(4, 1600)], context_window=12_000, soft_threshold_pct=0.1
+    )
+    events = await turn(engine)
+    assert "compacting" not in types(events)
+    assert 1 <= types(events).count("compacted") <= 4
 
 
 async def test_messages_that_somebody_kept_are_not_changed_under_them(tmp_path: Path) -> None:

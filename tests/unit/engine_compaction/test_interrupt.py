@@ -54,6 +54,18 @@ async def test_a_partial_summary_of_a_stopped_request_is_not_used(tmp_path: Path
     await stop_when_asked(True, tmp_path)
 
 
+async def test_an_error_that_the_stop_provoked_is_not_a_reason_to_trim(tmp_path: Path) -> None:
+    class Breaking(ScriptedProvider):
+        async def chat(self, model: str, messages: Any, options: Any, opts: Any, params: Any = None) -> str | None:
+            engine.request_interrupt()
+            raise RuntimeError("connection closed")
+
+    engine = engine_with(Breaking(["later"]), tmp_path, messages=[system(), *talk(4)], context_window=1000)
+    events = [event async for event in engine.run("and now?")]
+    assert types(events) == ["turn_start", "compacting", "llm_request", "interrupted", "turn_end"]
+    assert len(engine.messages) == 10
+
+
 async def test_stop_during_a_streamed_summary_changes_nothing(tmp_path: Path) -> None:
     provider = ScriptedProvider([Step("a long summary that takes its time", delay=30)])
     engine = engine_with(provider, tmp_path, messages=[system(), *talk(4)], context_window=1000)

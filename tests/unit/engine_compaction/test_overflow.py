@@ -115,6 +115,8 @@ async def test_a_summary_request_that_overflows_too_is_sent_with_half_of_the_rec
     engine = engine_with(provider, tmp_path, messages=[system(), *talk(40, 4000)])
     events = await turn(engine)
     assert one(events, "compacted").method == "summarized"
+    # The true window is unknown: the first try is half of what was too much already.
+    assert lengths[0] < 165_000
     assert lengths[1] < lengths[0] * 0.6
 
 

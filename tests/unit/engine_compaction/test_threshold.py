@@ -179,13 +179,16 @@ async def test_a_summary_is_never_longer_than_its_cap(tmp_path: Path) -> None:
     assert 11_000 < len(contents(engine.messages)[1]) < 12_200
 
 
-@pytest.mark.parametrize("failure", [ProviderError("no"), RuntimeError("bug"), ValueError("odd")])
-async def test_without_a_summary_the_oldest_exchanges_are_left_out(failure: Exception, tmp_path: Path) -> None:
+@pytest.mark.parametrize("failure", [ProviderError("no"), RuntimeError("bug")])
+@pytest.mark.parametrize("window", [530, 600])
+async def test_without_a_summary_the_oldest_exchanges_are_left_out(
+    failure: Exception, window: int, tmp_path: Path
+) -> None:
     class Provider(ScriptedProvider):
         async def chat(self, *args: Any, **kwargs: Any) -> str | None:
             raise failure
 
-    engine = engine_with(Provider(["ok"]), tmp_path, messages=[system(), *talk(20, 40)], context_window=600)
+    engine = engine_with(Provider(["ok"]), tmp_path, messages=[system(), *talk(20, 40)], context_window=window)
     events = await turn(engine, "and now?")
     assert types(events)[1:5] == ["compacting", "llm_request", "compacted", "llm_request"]
     compacted = one(events, "compacted")
@@ -241,6 +244,24 @@ async def test_a_summary_as_long_as_the_conversation_is_not_asked_for_again_and_
     engine = engine_with(provider, tmp_path, messages=[system(), *talk(4)], context_window=1000)
     events = [event for _ in range(4) for event in await turn(engine, "x")]
     assert types(events).count("compacting") == 1
+
+
+async def test_the_same_conversation_is_not_squeezed_twice(tmp_path: Path) -> None:
+    provider = ScriptedProvider(["ok"] * 2, chat_replies=["n" * 500] * 9)
+    messages = [system("rule " * 510), *talk(4, 160)]
+    engine = engine_with(provider, tmp_path, messages=messages, context_window=1000)
+    first, second = [await turn(engine, "x") for _ in range(2)]
+    assert one(first, "compacted").method == "summarized"
+    assert engine.compaction_state.tokens > 800, "one compaction was not enough"
+    assert "compacting" not in types(second)
+
+
+async def test_a_few_old_words_between_notes_and_a_long_question_are_not_worth_a_summary(tmp_path: Path) -> None:
+    notes = {"role": "user", "content": f"{INTRO}\n\n".ljust(1200, "n")}
+    provider = ScriptedProvider(["ok"], chat_replies=["notes"])
+    engine = engine_with(provider, tmp_path, messages=[system(), notes, *talk(1, 40)], context_window=1000)
+    assert "compacting" not in types(await turn(engine, "long " * 420))
+    assert engine.compaction_state.tokens > 800
 
 
 async def test_hooks_hear_of_it_and_state_can_be_observed(tmp_path: Path) -> None:
