@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zq_notebook.errors import UsageError
+from zq_notebook.notebook.capture import in_agent_code
 from zq_notebook.notebook.cell_line import MODES, CellArguments, one_of
 from zq_notebook.notebook.result import TurnResult
 
@@ -41,6 +42,8 @@ async def ask(
         UsageError: an argument cannot be carried out, or this is no notebook with the extension loaded.
         TurnError: the turn ended with an error; its ``result`` holds what there is.
     """
+    if in_agent_code():
+        raise UsageError("The agent's own code cannot ask the agent. Run zq_notebook.ask(…) in a cell of yours.")
     arguments = CellArguments(
         model=model,
         role=role,

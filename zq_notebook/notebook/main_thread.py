@@ -39,6 +39,7 @@ class MainThread:
         self._waker: asyncio.Future[None] | None = None
         self._current: MainJob[Any] | None = None
         self._on_interrupt: Callable[[], object] | None = None
+        self._before_job: Callable[[], Awaitable[object]] | None = None
         self._context = contextvars.Context()
         self._presses = 0
         self._cancelled = False
@@ -133,12 +134,14 @@ class MainThread:
         tick: float = 0.1,
         on_tick: Callable[[], object] | None = None,
         on_interrupt: Callable[[], object] | None = None,
+        before_job: Callable[[], Awaitable[object]] | None = None,
     ) -> bool:
         """Do the jobs that come in until ``until`` is done. Call it in the cell's coroutine.
 
         ``on_tick`` is called every ``tick`` seconds (the loop must wake that often anyway, or ■ is not noticed),
         ``on_interrupt`` when ■ is pressed: here on this loop, or, while synchronous code runs, on the loop of the
-        thread that waits for it.
+        thread that waits for it. ``before_job`` is awaited before each job: the last chance to draw, as synchronous
+        code keeps this loop from doing anything else.
 
         Returns true when ``until`` is done (look there for its result or exception), false when a second press of ■
         ended the wait early. Raises ``AgentError`` when it is already serving, and ``CancelledError``, after the work
@@ -146,6 +149,7 @@ class MainThread:
         """
         loop = asyncio.get_running_loop()
         ending = _future_of(until)
+        self._before_job = before_job
         with self._open(loop, on_interrupt):
             next_tick = loop.time() + tick
             while not ending.done() and self._presses < 2:
@@ -243,6 +247,8 @@ class MainThread:
     async def _perform(self, job: MainJob[Any]) -> None:
         try:
             try:
+                if self._before_job is not None:
+                    await self._before_job()
                 armed.set(job)
                 job.running = True
                 value = job.call()

@@ -67,6 +67,10 @@ class TurnCell:
         self.kernel_interrupted = True
         self.stop()
 
+    async def _settle(self) -> None:
+        self._flush()
+        await self._view.settle()
+
     def on_main(self, function: Callable[[], object]) -> None:
         """Run ``function`` soon on the main thread, in this cell's context.
 
@@ -84,7 +88,9 @@ class TurnCell:
         """
         turn = ENGINE_THREAD.submit(self._consume(text, attachments, refs))
         try:
-            await self._main.serve(turn, on_tick=self._view.tick, on_interrupt=self._kernel_interrupted)
+            await self._main.serve(
+                turn, on_tick=self._view.tick, on_interrupt=self._kernel_interrupted, before_job=self._settle
+            )
         finally:
             if not turn.done():
                 # Stopped by force: the engine ends on its own, nothing of it reaches this cell any more.

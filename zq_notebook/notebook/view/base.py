@@ -36,6 +36,10 @@ class TurnView(Protocol):
         """Called every 100 ms, for whatever has to happen without an event."""
         ...
 
+    async def settle(self) -> None:
+        """Bring what happened so far on screen now: the main thread is about to be busy for a while."""
+        ...
+
     def ask(self, card: ApprovalCard, answer: Answer) -> None:
         """Show an approval card."""
         ...

@@ -53,6 +53,9 @@ class ConsoleView:
     def tick(self) -> None:
         """Nothing here moves."""
 
+    async def settle(self) -> None:
+        """Everything is on screen as soon as it has happened."""
+
     def ask(self, card: ApprovalCard, answer: Answer) -> None:
         """Write everything that would happen; whoever asks for the answer reads it from the keyboard."""
         self._end_text()

@@ -18,6 +18,9 @@ from zq_notebook.notebook.view.cell_stream import CellStream
 if TYPE_CHECKING:
     from zq_notebook.notebook.view.widget import CellWidget
 
+# How long the first thing that keeps the main thread busy waits for the page to draw the cell.
+FIRST_DRAW_SECONDS = 1.5
+
 
 class LiveView:
     """The view of one turn in JupyterLab, Notebook 7 and other front ends with widgets.
@@ -34,8 +37,9 @@ class LiveView:
         self._on_stop = on_stop
         self._stream = CellStream(transcript, self._send)
         self._widget: CellWidget | None = None
-        self._views = set[str]()
+        self._pages = list[str]()
         self._ready = asyncio.Event()
+        self._waited = False
         self._answers = dict[str, tuple[ApprovalCard, Answer]]()
         self._pongs = dict[str, asyncio.Future[None]]()
         self._timer: asyncio.TimerHandle | None = None
@@ -101,6 +105,14 @@ class LiveView:
         """Send what is waiting; the clocks run in the page."""
         self._flush_when_due()
 
+    async def settle(self) -> None:
+        """Send what is waiting. A page that is only just being drawn gets a moment to come, once."""
+        if not self.acknowledged and not self._waited:
+            self._waited = True
+            await self.wait_ready(FIRST_DRAW_SECONDS)
+        if self.acknowledged:
+            self._stream.flush()
+
     def ask(self, card: ApprovalCard, answer: Answer) -> None:
         """Show an approval card; the first click on one of its buttons calls ``answer``."""
         self._answers[card.tool_call_id] = card, answer
@@ -133,6 +145,8 @@ class LiveView:
         bundle = self.transcript.bundle()
         update_display(bundle, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
         if self._widget is not None:
+            if len(self._pages) > 1:
+                self._send({"final": bundle, "model": self._widget.model_id, "first": self._pages[0]})
             self._widget.close()
             self._widget = None
 
@@ -165,12 +179,13 @@ class LiveView:
 
     def _on_message(self, message: dict[str, Any]) -> None:
         match message:
-            case {"t": "ready" | "resync", "view": str(view)}:
-                self._views.add(view)
+            case {"t": "ready" | "resync", "view": str(view), "page": str(page)}:
+                if page not in self._pages:
+                    self._pages.append(page)
                 if not self.acknowledged:
                     self._stream.drop()
                     self._ready.set()
-                self._stream.snapshot(view)
+                self._stream.snapshot(view, self._widget.model_id if self._widget is not None else "")
             case {"t": "stop"}:
                 self._on_stop()
             case {"t": "answer", "call": str(call), "outcome": str(outcome)}:

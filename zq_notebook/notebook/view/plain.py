@@ -58,6 +58,9 @@ class PlainView:
     def tick(self) -> None:
         """Nothing here moves."""
 
+    async def settle(self) -> None:
+        """Everything is on screen as soon as it has happened."""
+
     def ask(self, card: ApprovalCard, answer: Answer) -> None:
         """Nobody can answer here; the answer of the policy is shown with the call."""
 
