@@ -168,7 +168,8 @@ class Compactor:
         """The estimated tokens of the fixed part (system prompt and tools) and of the conversation."""
         messages = self._engine.messages
         prompt = messages_tokens(messages[: shrink.head_length(messages)])
-        return prompt + self._tool_tokens.count(tools), messages_tokens(messages) - prompt
+        conversation = messages_tokens(messages) - prompt
+        return prompt + self._tool_tokens.count(tools), conversation
 
     def _measure(self, tools: Tools) -> Count:
         return self._meter.count(*self._estimates(tools))

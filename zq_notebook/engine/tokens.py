@@ -43,7 +43,14 @@ def message_tokens(message: Mapping[str, Any]) -> int:
 
 def messages_tokens(messages: Iterable[Mapping[str, Any]]) -> int:
     """The sum of :func:`message_tokens`."""
-    return sum(map(message_tokens, messages))
+    total = 0
+    for message in messages:
+        # Before every request the whole history comes by here, nearly all of it counted already.
+        try:
+            total += message.encoded[_KEPT]  # type: ignore[attr-defined]
+        except (AttributeError, KeyError):
+            total += message_tokens(message)
+    return total
 
 
 def content_tokens(content: object) -> int:
