@@ -104,6 +104,7 @@ def open_notebook(page: Page, jupyter: JupyterServer, front_end: FrontEnd) -> It
         place = jupyter.root / folder
         place.mkdir()
         for name, content in (files or {}).items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_text(content, encoding="utf-8")
         (place / "test.ipynb").write_text(notebook_with(cells), encoding="utf-8")
         notebook = NotebookPage(page, jupyter, front_end, str(folder / "test.ipynb"))

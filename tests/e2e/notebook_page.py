@@ -125,6 +125,13 @@ class NotebookPage:
         self.page.locator(".lm-MenuBar-itemLabel, .jp-MenuBar-itemLabel").get_by_text(menu, exact=True).first.click()
         self.page.locator(".lm-Menu-itemLabel:visible").get_by_text(item, exact=True).first.click()
 
+    def answer(self, index: int, button: str) -> None:
+        """Press a button of the approval card in cell ``index``, once the card takes clicks."""
+        card = self.output(index).locator(".zq-ask")
+        expect(card).to_be_visible(timeout=TIMEOUT)
+        expect(card).not_to_have_attribute("data-guarded", "")
+        card.get_by_role("button", name=button, exact=True).click()
+
     # -- waiting
 
     def wait_text(self, index: int, text: str | re.Pattern[str], *, timeout: float = TIMEOUT) -> None:
