@@ -160,7 +160,7 @@ class Compactor:
             try:
                 found = self._window_of(model) if self._window_of is not None else None
             except Exception:
-                logger.exception("the context window of %s could not be looked up", model)
+                logger.info("the context window of %s could not be looked up", model, exc_info=True)
             self._windows[model] = found or DEFAULT_CONTEXT_WINDOW
         return self._windows[model]
 
@@ -243,7 +243,7 @@ class Compactor:
         except TurnInterrupted:
             raise
         except Exception:
-            logger.exception("no summary could be had; the oldest part of the conversation is left out instead")
+            logger.info("no summary could be had; the oldest part of the conversation is left out", exc_info=True)
 
     def _record_tokens(self, trigger: str) -> int:
         """How long the record may be that the summary is made of, in tokens."""

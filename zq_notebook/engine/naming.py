@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from zq_notebook.engine.clock import new_id, timestamp
 from zq_notebook.engine.ports import StreamOptions
 from zq_notebook.engine.shrink import text_of
+from zq_notebook.engine.summary import refuses_effort
 from zq_notebook.engine.words import SESSION_NAME_PROMPT
 
 if TYPE_CHECKING:
@@ -39,15 +41,23 @@ async def suggest_session_name(engine: TurnEngine) -> str | None:
         {"role": "system", "content": engine.gen_session_name_prompt or SESSION_NAME_PROMPT},
         {"role": "user", "content": said[:_MATERIAL_CHARS]},
     ]
-    opts = StreamOptions(req_id=new_id(), log_time=timestamp(), reasoning_effort="low")
     try:
-        answer = await engine.provider.chat(
-            engine.model, asked, {"reasoning_effort": "low"}, opts, {"max_tokens": _NAME_TOKENS}
-        )
+        try:
+            answer = await _ask(engine, asked, "low")
+        except Exception as error:
+            if not refuses_effort(error):
+                raise
+            answer = await _ask(engine, asked, None)
     except Exception:
-        logger.exception("the session could not be named")
+        logger.info("the session could not be named", exc_info=True)
         return None
     return sanitize_session_name(answer or "")
+
+
+async def _ask(engine: TurnEngine, asked: Sequence[Mapping[str, Any]], effort: str | None) -> str | None:
+    opts = StreamOptions(req_id=new_id(), log_time=timestamp(), reasoning_effort=effort)
+    options = {"reasoning_effort": effort} if effort else None
+    return await engine.provider.chat(engine.model, asked, options, opts, {"max_tokens": _NAME_TOKENS})
 
 
 def sanitize_session_name(text: str) -> str | None:

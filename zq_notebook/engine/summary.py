@@ -19,7 +19,7 @@ from zq_notebook.engine.retry import RetryPolicy, is_transient
 from zq_notebook.engine.shrink import is_notes, text_of
 from zq_notebook.engine.tokens import BYTES_PER_TOKEN, clip_tokens, text_tokens
 from zq_notebook.engine.words import CompactionWords
-from zq_notebook.errors import ContextOverflowError, StreamError
+from zq_notebook.errors import ApiStatusError, ContextOverflowError, StreamError
 from zq_notebook.text.truncate import clip_middle
 
 SUMMARY_TOKENS = 3000
@@ -70,6 +70,16 @@ def summary_effort() -> str:
     return os.environ.get("COMPACTION_REASONING_EFFORT", "").strip() or DEFAULT_EFFORT
 
 
+def refuses_effort(error: Exception) -> bool:
+    """Whether a server may have refused a request because of its reasoning effort, as for models that do not reason."""
+    return isinstance(error, ApiStatusError) and error.status in (400, 422) and not is_overflow(error)
+
+
+def is_overflow(error: Exception) -> bool:
+    """Whether a request was too large."""
+    return isinstance(error, ContextOverflowError)
+
+
 class SummaryRequest:
     """Asks for one summary. ``text`` is there when :meth:`run` has ended, empty when the model said nothing."""
 
@@ -77,6 +87,7 @@ class SummaryRequest:
         self._provider = provider
         self._words = words
         self._place = place
+        self._effort: str | None = summary_effort()
         self.model = summary_model(model)
         self.req_id = new_id()
         self.text = ""
@@ -84,7 +95,8 @@ class SummaryRequest:
     async def run(self, messages: Sequence[Mapping[str, Any]], limit: int) -> AsyncGenerator[Event, None]:
         """Ask about ``messages``, told in at most ``limit`` tokens: half of that when it is still too much.
 
-        What the network broke is tried again, as every request. Raises TurnInterrupted, or what the provider raised.
+        What the network broke is tried again, as every request; what a model that does not reason refused is asked
+        again without an effort. Raises TurnInterrupted, or what the provider raised.
         """
         policy, attempt, halved = RetryPolicy.from_env(), 0, False
         while True:
@@ -99,8 +111,11 @@ class SummaryRequest:
                 raise
             except Exception as error:
                 self._place.scope.check()
-                if isinstance(error, ContextOverflowError) and not halved:
+                if is_overflow(error) and not halved:
                     limit, halved = limit // 2, True
+                    continue
+                if self._effort and refuses_effort(error):
+                    self._effort = None
                     continue
                 if not is_transient(error) or attempt >= policy.max_retries:
                     raise
@@ -118,7 +133,7 @@ class SummaryRequest:
             req_id=self.req_id,
             log_time=timestamp(),
             task_id=self._place.task_id,
-            reasoning_effort=summary_effort(),
+            reasoning_effort=self._effort,
             cancel=self._place.cancel,
         )
 
@@ -146,7 +161,7 @@ class SummaryRequest:
     async def _answer(self, asked: Sequence[Mapping[str, Any]], opts: StreamOptions) -> str:
         """What ``chat`` gives; what the model streams where a provider has no ``chat`` to speak of."""
         params = {"max_tokens": SUMMARY_TOKENS}
-        options = {"reasoning_effort": opts.reasoning_effort}
+        options = {"reasoning_effort": self._effort} if self._effort else None
         wait = self._place.scope.wait
         text = await wait(lambda: self._provider.chat(self.model, asked, options, opts, params))
         return text if text else await self._streamed(asked, opts)

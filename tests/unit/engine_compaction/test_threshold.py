@@ -21,7 +21,8 @@ from tests.unit.engine_compaction.helpers import (
 )
 from zq_notebook.agents.prompts import PROMPT_LANGS, get_prompts
 from zq_notebook.engine.hooks import EngineHook
-from zq_notebook.errors import NetworkError, ProviderError
+from zq_notebook.engine.naming import suggest_session_name
+from zq_notebook.errors import ApiStatusError, NetworkError, ProviderError
 from zq_notebook.providers.scripted import ScriptedProvider, Step
 
 
@@ -182,8 +183,10 @@ async def test_a_summary_is_never_longer_than_its_cap(tmp_path: Path) -> None:
 @pytest.mark.parametrize("failure", [ProviderError("no"), RuntimeError("bug")])
 @pytest.mark.parametrize("window", [530, 600])
 async def test_without_a_summary_the_oldest_exchanges_are_left_out(
-    failure: Exception, window: int, tmp_path: Path
+    failure: Exception, window: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("WARNING")
+
     class Provider(ScriptedProvider):
         async def chat(self, *args: Any, **kwargs: Any) -> str | None:
             raise failure
@@ -191,6 +194,7 @@ async def test_without_a_summary_the_oldest_exchanges_are_left_out(
     engine = engine_with(Provider(["ok"]), tmp_path, messages=[system(), *talk(20, 40)], context_window=window)
     events = await turn(engine, "and now?")
     assert types(events)[1:5] == ["compacting", "llm_request", "compacted", "llm_request"]
+    assert caplog.records == [], "logging without a handler would print into the user's cell"
     compacted = one(events, "compacted")
     assert compacted.method == "trimmed"
     assert "model" not in compacted.data
@@ -200,6 +204,22 @@ async def test_without_a_summary_the_oldest_exchanges_are_left_out(
     assert "and now?" in contents(engine.messages)
     assert compacted.messages_after == len(engine.messages) - 1 < compacted.messages_before
     assert compacted.kept_user_messages + compacted.dropped_user_messages == 21
+
+
+async def test_a_model_that_does_not_reason_is_asked_without_an_effort(tmp_path: Path) -> None:
+    efforts: list[Any] = []
+
+    class Provider(ScriptedProvider):
+        async def chat(self, model: str, messages: Any, options: Any, opts: Any, params: Any = None) -> str | None:
+            efforts.append((options, opts.reasoning_effort))
+            if options or opts.reasoning_effort:
+                raise ApiStatusError("Unrecognized argument: reasoning_effort", status=400)
+            return "notes"
+
+    engine = engine_with(Provider(["ok"]), tmp_path, messages=[system(), *talk(4)], context_window=1000)
+    assert one(await turn(engine), "compacted").method == "summarized"
+    assert efforts == [({"reasoning_effort": "low"}, "low"), (None, None)]
+    assert await suggest_session_name(engine) == "notes"
 
 
 async def test_a_network_that_comes_back_does_not_cost_the_history(
@@ -321,6 +341,7 @@ async def test_a_window_that_cannot_be_looked_up_is_taken_as_the_default(
     def broken(model: str) -> int | None:
         raise LookupError(model)
 
+    caplog.set_level("INFO")
     engine = engine_with(ScriptedProvider(["ok"]), tmp_path, window_of=broken)
     await turn(engine, "long " * 8000)
     assert engine.compaction_state.context_window == 128_000
