@@ -53,18 +53,19 @@ class Capture:
         with self._lock:
             if self._closed:
                 return
+            room = max(self._keep - len(self._head), 0)
+            self._head += data[:room]
+            if rest := data[room:]:
+                self._spill(rest)
+                self._keep_end(rest)
+            # Last: who sees the new total finds the data in the file.
             self.total += len(data)
-            room = self._keep - len(self._head)
-            if room > 0:
-                self._head += data[:room]
-            rest = data[max(room, 0) :]
-            if not rest:
-                return
-            self._spill(rest)
-            self._tail.append(rest)
-            self._tail_size += len(rest)
-            while self._tail and self._tail_size - len(self._tail[0]) >= self._keep:
-                self._tail_size -= len(self._tail.popleft())
+
+    def _keep_end(self, rest: bytes) -> None:
+        self._tail.append(rest)
+        self._tail_size += len(rest)
+        while self._tail and self._tail_size - len(self._tail[0]) >= self._keep:
+            self._tail_size -= len(self._tail.popleft())
 
     def _spill(self, rest: bytes) -> None:
         """Write to the file what does not stay in memory. Losing it is said, and does not end the command."""

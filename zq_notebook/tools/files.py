@@ -75,10 +75,11 @@ class FileTools:
         limit = int(args.get("limit") or MAX_ENTRIES)
         found: list[str] = []
         more = 0
+        base = len(str(place).rstrip(os.sep)) + 1
         for entry in walk(place, self._workspace.root, ignored=bool(args.get("ignored")), depth=depth):
             if ctx.cancel.is_set():
                 raise ToolError("Listing was stopped by the user.")
-            relative = os.path.relpath(entry.path, place).replace(os.sep, "/")
+            relative = entry.path[base:].replace(os.sep, "/")
             is_dir = entry.is_dir(follow_symlinks=False)
             if glob is not None and (is_dir or not glob.matches(relative)):
                 continue

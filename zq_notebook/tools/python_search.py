@@ -13,6 +13,7 @@ from zq_notebook.tools.ignore import Glob, walk
 from zq_notebook.tools.matches import FileMatches, Line
 from zq_notebook.tools.query import MAX_MATCHES, InvalidPattern, Query
 
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 MAX_FILE_BYTES = 64 * 1024 * 1024  # larger files are passed over
 
 
@@ -28,20 +29,34 @@ def compile_pattern(query: Query) -> re.Pattern[str]:
         raise InvalidPattern(str(error) or "it is nested too deeply") from None
 
 
-def _content(path: str) -> str | None:
-    """The text of a regular file; ``None`` for one that is binary, too large or cannot be read."""
+def _bytes(path: str) -> bytes | None:
+    """The content of a regular file of bearable size; ``None`` for everything else."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(path, _FLAGS)
     except OSError:
         return None
-    with open(descriptor, "rb") as file:
+    try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
             return None
-        try:
-            data = file.read()
-        except OSError:
-            return None
+        # Mostly one read; the loop is for files that grow, and for those that do not tell their size.
+        parts = [os.read(descriptor, status.st_size + 1)]
+        while parts[-1] and sum(map(len, parts)) != status.st_size:
+            parts.append(os.read(descriptor, 1024 * 1024))
+            if sum(map(len, parts)) > MAX_FILE_BYTES:
+                return None
+        return b"".join(parts)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def _content(path: str) -> str | None:
+    """The text of a regular file; ``None`` for one that is binary, too large or cannot be read."""
+    data = _bytes(path)
+    if data is None:
+        return None
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", "replace")
     if b"\0" in data:
@@ -66,7 +81,7 @@ def _paths(query: Query) -> Iterator[str]:
             raise ToolError("The search was stopped by the user.")
         if not entry.is_file(follow_symlinks=False):
             continue
-        if fits(entry.path):
+        if not globs or fits(entry.path):
             yield entry.path
 
 
