@@ -180,12 +180,12 @@ def explain_fall(turn: Turn) -> Step:
     if lost is None:
         text = f"{region} stands out: down {percent} %. I split it by product line."
         return turn.say(text, "run_code", code=BY_LINE.format(region=region))
-    line, loss, total = lost
+    line, loss, total = lost[0].lower(), *lost[1:]
     if turn.replies == 2:
-        return turn.say(f"It is {line.lower()}. The months show when it began.", "run_code", code=PLOT.format(region=region))
+        return turn.say(f"It is {line}. The months show when it began.", "run_code", code=PLOT.format(region=region))
     return turn.say(
-        f"**{region} fell by {percent} % from the first quarter to the second, and {line.lower()} explain most of it.**\n\n"
-        f"- {region} lost {total}, and {line.lower()} alone lost {loss} of that.\n"
+        f"**{region} fell by {percent} % from the first quarter to the second, and {line} explain most of it.**\n\n"
+        f"- {region} lost {total}, and {line} alone lost {loss} of that.\n"
         f"- No other region moved by more than {elsewhere} %.\n"
         f"- {int(rows[0]) - int(rows[1])} of {int(rows[0]):,} rows were left out: they stood twice or had no price.\n\n"
         f"`clean` and `by_region` are yours to go on with."
@@ -220,12 +220,12 @@ def write_report(turn: Turn) -> Step:
         return turn.say("There is nothing to write yet: in this conversation nothing was calculated.")
     if turn.replies == 0:
         region, percent, elsewhere = fallen
-        line, loss, total = lost
+        line, loss, total = lost[0].lower(), *lost[1:]
         content = REPORT.format(
             region=region,
             percent=percent,
             elsewhere=elsewhere,
-            line=line.lower(),
+            line=line,
             loss=loss,
             total=total,
             before=rows[0],
@@ -245,7 +245,7 @@ def say_what_is_open(turn: Turn) -> Step:
     return turn.say(
         f"Three things, and the first matters most:\n\n"
         f"1. **Is June complete?** If orders reach the table late, part of the fall by {fallen[1]} % is only delay.\n"
-        f"2. **Prices.** I compared revenue; whether {lost[0].lower()} sold less often or more cheaply, I did not separate.\n"
+        f"2. **Prices.** I compared revenue. Whether {lost[0].lower()} sold less often or more cheaply is open.\n"
         f"3. **The cause.** The table says *what* fell. *Why* customers in {fallen[0]} buy other things is not in it."
     )
 
