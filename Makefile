@@ -30,7 +30,7 @@ types: $(VENV)/test.stamp ## Types of the package
 	$(BIN)/mypy --strict
 
 layers: $(VENV)/test.stamp ## Which part may import which
-	$(BIN)/lint-imports --no-logo
+	$(BIN)/lint-imports --no-logo --no-cache
 
 tests: $(VENV)/test.stamp ## Unit and integration tests
 	@.ci/node-peers
