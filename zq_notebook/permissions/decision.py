@@ -149,8 +149,8 @@ class PermissionEngine:
             self._exemptions.programs.add(parse_plain(command).program)
 
     def can_always_allow_command(self, tool_name: str, arguments: Mapping[str, object]) -> bool:
-        """Whether "always allow this command" would have an effect for this call."""
-        command = arguments.get("command")
+        """Whether "always allow this command" would have an effect for this call; only ``run_shell`` has it."""
+        command = arguments.get("command") if tool_name == "run_shell" else None
         return isinstance(command, str) and self._exemptions.can_remember(command)
 
     def evaluate(self, tool_name: str, arguments: Mapping[str, object], metadata: object = None) -> Decision:

@@ -43,7 +43,8 @@ _SAFE_KEYS = {
     "http": words("postbuffer sslverify version lowspeedlimit lowspeedtime"),
 }
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_BOOLEANS = words("true false yes no on off 0 1")
+# Older gits take any other value, "yes" included, for the name of a program.
+_BOOLEANS = words("true false")
 
 
 class RepositoryRisk(ValueError):

@@ -248,6 +248,7 @@ def test_always_allow_command_needs_a_command(tmp_path: Path) -> None:
     assert engine.can_always_allow_command("run_shell", {"command": "npm test"})
     assert not engine.can_always_allow_command("run_code", {"code": "1"})
     assert not engine.can_always_allow_command("run_shell", {"command": None})
+    assert not engine.can_always_allow_command("mcp__x__y", {"command": "npm test"})
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,7 @@ def test_ordinary_clone_with_branches_and_remotes_is_allowed(repository: Path) -
         '[includeIf "gitdir:/"]\npath = x\n',
         "[alias]\n\tstatus = !touch F\n",
         "[core]\n\tpager = touch F\n",
+        "[core]\n\tfsmonitor = yes\n",
         "[core]\n\tsshCommand = touch F\n",
         "[gpg]\n\tprogram = touch F\n",
         "[core.x]\n\tbare = true\n",
