@@ -54,28 +54,44 @@ def open_notebook(page: Page, server: JupyterServer, name: str, cells: list[str]
     return notebook
 
 
-def click_to_start(page: Page, server: JupyterServer, clicks: int) -> list[float]:
-    """Milliseconds from each click to the moment the allowed code ran."""
+TIMES = "print(*Starts.times, *started)"
+
+# Notes when the engine says that a tool starts.
+HOOK = """
+from zq_notebook import EngineHook
+class Starts(EngineHook):
+    times = []
+    def on_tool_started(self, name): self.times.append(time.time())
+get_ipython().magics_manager.registry["AgentMagics"].service.current.engine.hook = Starts()
+"""
+
+
+def click_to_start(page: Page, server: JupyterServer, clicks: int) -> tuple[list[float], list[float]]:
+    """Milliseconds from each click to the tool's start, and to the moment the allowed code ran."""
     code = "started.append(time.time())"
     script = f"script(*[Step(tool_calls=[('run_code', {{'code': {code!r}}})]) for _ in range({clicks})], 'all done')"
-    notebook = open_notebook(page, server, "clicks.ipynb", [f"{LOAD}started = []\n{script}", "%%agent\ngo", "started"])
+    notebook = open_notebook(
+        page, server, "clicks.ipynb", [f"{LOAD}{HOOK}started = []\n{script}", "%%agent\ngo", TIMES]
+    )
     notebook.run(0)
     notebook.wait_done(0)
     page.evaluate(NOTE_CLICKS)
     notebook.run(1)
     for number in range(clicks):
-        button = notebook.output(1).get_by_role("button", name="Allow once")
-        expect(button).to_be_visible(timeout=30_000)
-        expect(notebook.output(1).locator(".zq-ask")).not_to_have_attribute("data-guarded", "")
-        button.click()
+        ask = notebook.output(1).locator(".zq-ask")
+        expect(ask).to_be_visible(timeout=30_000)
+        expect(ask).not_to_have_attribute("data-guarded", "")
+        card = ask.element_handle()
+        ask.get_by_role("button", name="Allow once").click()
         page.wait_for_function(f"() => window.clicks.length === {number + 1}")
-        expect(button).to_be_hidden()
+        page.wait_for_function("card => !card.isConnected", arg=card)
     notebook.wait_done(1)
     notebook.run(2)
     notebook.wait_done(2)
-    started = [float(word) for word in notebook.output(2).inner_text().strip(" []\n").replace("\n", " ").split(",")]
+    times = [float(word) for word in notebook.output(2).inner_text().split()]
     clicked: list[float] = page.evaluate("() => window.clicks")
-    return [(s - c) * 1000 for s, c in zip(started, clicked, strict=True)]
+    late = [(t - c) * 1000 for t, c in zip(times, clicked * 2, strict=True)]
+    return late[:clicks], late[clicks:]
 
 
 def stream(page: Page, server: JupyterServer, deltas: int, rate: int) -> tuple[float, float, int]:
@@ -138,10 +154,10 @@ def main() -> None:
         server.start()
         browser = playwright.chromium.launch(executable_path=chromium, args=BROWSER_OPTIONS)
         begun = time.perf_counter()
-        times = click_to_start(browser.new_page(), server, options.clicks)
-        print(
-            f"click to tool start, {len(times)} clicks: median {statistics.median(times):.1f} ms, max {max(times):.1f} ms"
-        )
+        starts, runs = click_to_start(browser.new_page(), server, options.clicks)
+        for name, times in (("tool start", starts), ("code running", runs)):
+            middle = statistics.median(times)
+            print(f"click to {name}, {len(times)} clicks: median {middle:.1f} ms, max {max(times):.1f} ms")
         server.shut_down_kernels()
         late, ratio, size = stream(browser.new_page(), server, options.deltas, options.rate)
         print(
