@@ -187,3 +187,16 @@ def test_policy_for_nobody_there_can_be_changed_between_cells(kernel: Kernel) ->
         assert kernel.execute("done").text == "1"
     finally:
         kernel.execute("%config AgentMagics.unattended = ''", check=True)
+
+
+def test_a_restarted_kernel_knows_agent_cells_when_autoload_is_on(tmp_path) -> None:
+    with running_kernel(env={"IPYTHONDIR": str(tmp_path)}) as kernel:
+        kernel.execute("%load_ext zq_notebook", check=True)
+        assert "autoload: on" in kernel.execute("%agent autoload on").stdout
+    with running_kernel(env={"IPYTHONDIR": str(tmp_path)}) as kernel:
+        assert "scripted demo model" in shown(kernel.execute("%%agent -m demo\nhello"))
+        assert "autoload: off" in kernel.execute("%agent autoload off").stdout
+    with running_kernel(env={"IPYTHONDIR": str(tmp_path)}) as kernel:
+        error = kernel.execute("%%agent -m demo\nhello").error
+        assert error is not None
+        assert error[0] == "UsageError"

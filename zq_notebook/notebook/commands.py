@@ -117,6 +117,18 @@ def _doctor(service: AgentService, words: list[str]) -> str:
     return doctor.report(doctor.examine(service.current.settings.model))
 
 
+def _autoload(service: AgentService, words: list[str]) -> str:
+    from zq_notebook.notebook.autoload import set_autoload, startup_file
+
+    wanted = _at_most_one("autoload", words)
+    if wanted is not None:
+        set_autoload(service.shell, one_of("setting", wanted, ("on", "off")) == "on")
+    path = startup_file(service.shell)
+    if path.exists():
+        return f"autoload: on. New and restarted kernels know %%agent by themselves ({path})."
+    return "autoload: off. Each new or restarted kernel needs %load_ext zq_notebook first."
+
+
 def _help(service: AgentService, words: list[str]) -> str:
     _none("help", words)
     rows = [(f"%agent {name} {command.usage}".rstrip(), command.help) for name, command in COMMANDS.items()]
@@ -142,6 +154,7 @@ COMMANDS: dict[str, Command] = {
     "new": Command("[SESSION]", "forget the conversation and start a new one", _new),
     "stop": Command("", "stop the running turn", _stop),
     "allow": Command("TOOL | run_shell PROGRAM", "allow a tool, or a program in run_shell, for this session", _allow),
+    "autoload": Command("[on|off]", "load zq_notebook in every new or restarted kernel by itself", _autoload),
     "doctor": Command("", "check key, model, server, versions, widgets and programs", _doctor),
     "help": Command("", "this list", _help),
 }

@@ -19,15 +19,15 @@ from zq_notebook.notebook.result import TurnResult
 from zq_notebook.notebook.view.base import TurnView
 from zq_notebook.text.redact import shared
 
-FLUSH_SECONDS = 0.05
+FLUSH_SECONDS = 0.02
 _STREAMED = (EventType.ASSISTANT_DELTA, EventType.REASONING_DELTA)
 
 
 class TurnCell:
     """Plays one turn. Made and awaited in the cell's coroutine; every output keeps that cell's context.
 
-    Text is passed to the view every 50 ms at most, everything else at once. ``price`` gives a request's cost in US
-    dollars, ``None`` when it is unknown. ``kernel_interrupted`` says whether ■ was pressed.
+    Text is passed to the view every 20 ms at most (which may gather more of it), everything else at once. ``price``
+    gives a request's cost in US dollars, ``None`` when it is unknown. ``kernel_interrupted`` says whether ■ was pressed.
     """
 
     def __init__(
