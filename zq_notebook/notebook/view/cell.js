@@ -1,6 +1,8 @@
 // The running %%agent cell. Python sends numbered messages of small operations (see cell_stream.py and text_stream.py);
 // this draws them, and says "ready", "resync", "stop", "answer" and "pong". Only what Python rendered reaches innerHTML.
 
+const PAGE = Math.random().toString(36).slice(2);
+const WIDGET_VIEW = "application/vnd.jupyter.widget-view+json";
 const GUARD_MS = 300; // a card that appears under a typing or clicking user ignores them for this long
 const LATE_MS = 10000;
 const OPEN_AFTER_MS = 400; // quick tools do not flicker open and shut
@@ -328,6 +330,7 @@ class Ask {
     return box;
   }
   answer(outcome, pressed) {
+    this.hadFocus = this.el.contains(document.activeElement);
     for (const node of this.buttons) node.disabled = true;
     this.reason.disabled = true;
     this.words = pressed.textContent;
@@ -365,7 +368,9 @@ class Cell {
     this.head = make("div", "zq-head");
     this.facts = make("div", "zq-facts");
     this.stop = button("Stop", "zq-stop", () => {
-      this.stop.disabled = true;
+      // Not "disabled": that would take the keyboard focus away from whoever pressed it.
+      if (this.stop.getAttribute("aria-disabled")) return;
+      this.stop.setAttribute("aria-disabled", "true");
       this.stop.textContent = "Stopping…";
       this.send({ t: "stop" });
     });
@@ -381,12 +386,12 @@ class Cell {
     // Keys pressed in here are for us: JupyterLab would move the focus back to its editor, or run a command.
     for (const kind of ["keydown", "keypress", "keyup"]) this.el.addEventListener(kind, (e) => this.key(e));
     this.onMessage = (message) => this.message(message);
-    this.onGone = () => this.gone();
+    this.onGone = () => this.checkLive();
     model.on("msg:custom", this.onMessage);
     model.on("comm:close", this.onGone);
     model.on("comm_live_update", this.onGone);
     this.timer = setInterval(() => this.tick(), 250);
-    this.send({ t: "ready", view: this.view });
+    this.send({ t: "ready", view: this.view, page: PAGE });
   }
   destroy() {
     clearInterval(this.timer);
@@ -408,8 +413,11 @@ class Cell {
   }
   message(message) {
     if (message.ping) return this.send({ t: "pong", token: message.ping });
+    if (message.final) return this.keep(message);
+    if (message.code) return undefined;
     if (message.to !== undefined) {
       if (message.to !== this.view) return undefined;
+      this.modelId = message.model;
       this.expected = message.last ? message.n + 1 : -1;
     } else {
       if (this.expected < 0 || message.n < this.expected) return undefined;
@@ -428,7 +436,7 @@ class Cell {
   }
   resync() {
     this.expected = -1;
-    this.send({ t: "resync", view: this.view });
+    this.send({ t: "resync", view: this.view, page: PAGE });
   }
   apply([what, id, ...rest], quiet) {
     const item = this.items.get(id);
@@ -476,7 +484,8 @@ class Cell {
   answered(id, item) {
     const ask = this.asks.get(id);
     if (!ask) return;
-    const here = ask.el.contains(document.activeElement) || (this.hasFocus() && document.activeElement === document.body);
+    const at = document.activeElement;
+    const here = ask.el.contains(at) || (ask.hadFocus && (!at || at === document.body));
     ask.close();
     this.asks.delete(id);
     item.card.hidden = false;
@@ -511,8 +520,29 @@ class Cell {
     if (this.clock.textContent !== time) this.clock.textContent = time;
     for (const item of this.items.values()) item.tick?.();
   }
+  // A page that was reloaded while the cell ran no longer receives updates of the cell's outputs; the transcript that
+  // is to stay goes into its document from here.
+  keep({ final, model, first }) {
+    if (first === PAGE) return;
+    for (const cell of this.model.widget_manager?.context?.model?.cells ?? []) {
+      const outputs = cell.outputs;
+      for (let at = 0; outputs && at < outputs.length; at++) {
+        if (outputs.get(at).data?.[WIDGET_VIEW]?.model_id === model) {
+          outputs.set(at, { output_type: "display_data", data: final, metadata: {} });
+        }
+      }
+    }
+  }
+  async checkLive() {
+    try {
+      const model = await this.model.widget_manager.get_model(this.modelId);
+      if (model.comm_live === false) this.gone();
+    } catch {
+      this.gone();
+    }
+  }
   gone() {
-    if (this.state === "done" || this.state === "gone" || this.model.comm_live === true) return;
+    if (this.state === "done" || this.state === "gone") return;
     this.state = this.head.dataset.state = "gone";
     this.stop.hidden = true;
     this.facts.append(make("span", "zq-state", "the kernel is gone"));

@@ -156,8 +156,8 @@ class CellStream:
         self._ops, self._urgent, self._recent = [], False, 0.0
         self._last_sent = self._clock()
 
-    def snapshot(self, view: str) -> None:
-        """Send everything to one view: it has just come, or has lost a message."""
+    def snapshot(self, view: str, model: str = "") -> None:
+        """Send everything to one view: it has just come, or has lost a message. ``model`` is the widget's id."""
         self.flush()
         ops: list[Op] = [["reset"], ["head", {**self._head_now(), "elapsed": self._clock() - self._started}]]
         for block in self.transcript.blocks:
@@ -166,7 +166,7 @@ class CellStream:
             ops.append(["foot", self._foot])
         parts = _parts(ops)
         for number, part in enumerate(parts, 1):
-            self._send({"to": view, "n": self._number, "last": number == len(parts), "o": part})
+            self._send({"to": view, "model": model, "n": self._number, "last": number == len(parts), "o": part})
 
     def _block_snapshot(self, block: Any) -> list[Op]:
         if isinstance(block, TextBlock):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import uuid
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,8 @@ class LiveView:
         self._answers = dict[str, tuple[ApprovalCard, Answer]]()
         self._pongs = dict[str, asyncio.Future[None]]()
         self._timer: asyncio.TimerHandle | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._context: contextvars.Context | None = None
 
     @staticmethod
     def available() -> str | None:
@@ -91,6 +94,10 @@ class LiveView:
 
         from zq_notebook.notebook.view.widget import CellWidget
 
+        try:
+            self._loop, self._context = asyncio.get_running_loop(), contextvars.copy_context()
+        except RuntimeError:  # called from synchronous code: messages are handled where they arrive
+            self._loop = None
         self._widget = CellWidget(self._on_message)
         bundle = self._widget.view_bundle("The agent is working. Its answer appears here when it is done.")
         display(bundle, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
@@ -178,7 +185,20 @@ class LiveView:
             self._widget.send(message)
 
     def _on_message(self, message: dict[str, Any]) -> None:
+        """A message came, possibly on a subshell's thread.
+
+        It is handled on the cell's loop and in the cell's context. The kernel sends the next message of a comm to
+        whichever subshell last sent on it, so an answer from in here would divert the messages after it.
+        """
+        if self._loop is None:
+            self._receive(message)
+        else:
+            self._loop.call_soon_threadsafe(self._receive, message, context=self._context)
+
+    def _receive(self, message: dict[str, Any]) -> None:
         match message:
+            case {"t": "code"} if self._widget is not None:
+                self._widget.send_code()
             case {"t": "ready" | "resync", "view": str(view), "page": str(page)}:
                 if page not in self._pages:
                     self._pages.append(page)

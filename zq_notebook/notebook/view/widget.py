@@ -31,14 +31,11 @@ class CellWidget(anywidget.AnyWidget):
 
     def __init__(self, on_message: Callable[[dict[str, Any]], None]) -> None:
         super().__init__()
-        self._on_message = on_message
-        self.on_msg(lambda _, content, __: self._receive(content))
+        self.on_msg(lambda _, content, __: on_message(content))
 
-    def _receive(self, message: dict[str, Any]) -> None:
-        if message.get("t") == "code":
-            self.send({"code": _CODE, "style": _STYLE})
-        else:
-            self._on_message(message)
+    def send_code(self) -> None:
+        """Send the drawing code, which a page asks for once."""
+        self.send({"code": _CODE, "style": _STYLE})
 
     def view_bundle(self, plain: str) -> dict[str, Any]:
         """A MIME bundle that shows this widget, or ``plain`` where there are no widgets."""

@@ -1,0 +1,114 @@
+"""The streamed cell in a real page: reloads, second views, lost messages, and what stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.conftest import OpenNotebook
+from tests.e2e.notebook_page import NotebookPage
+
+pytestmark = pytest.mark.timeout(180)
+
+SCENE = {"view_scene.py": Path(__file__).with_name("view_scene.py").read_text(encoding="utf-8")}
+START = "import asyncio\nfrom view_scene import ANSWER, Scene\ns = await Scene().open()\n"
+WAIT = "await asyncio.wait_for(s.stopped.wait(), 60)\n"
+END = "s.said(s.transcript.blocks[-1].text)\ns.close()\n"
+
+
+def allow(notebook: NotebookPage) -> None:
+    card = notebook.output(0).locator(".zq-ask")
+    expect(card).not_to_have_attribute("data-guarded", "")
+    card.get_by_role("button", name="Allow once").click()
+
+
+def prose(notebook: NotebookPage, index: int = 0) -> str:
+    return " ".join(notebook.output(index).locator(".zq-prose").first.inner_text().split())
+
+
+def test_streamed_text_is_rendered_and_the_same_afterwards(open_notebook: OpenNotebook) -> None:
+    source = (
+        START + "for at in range(0, len(ANSWER), 3):\n    s.say(ANSWER[at:at + 3])\n    await asyncio.sleep(0.004)\n"
+    )
+    notebook = open_notebook([source + "s.say('The end of it.')\n" + WAIT + END], SCENE)
+    notebook.run(0)
+    notebook.wait_text(0, "The end of it.")
+    output = notebook.output(0)
+    expect(output.locator(".zq-prose strong")).to_have_text("North fell 16.9 %")
+    expect(output.locator(".zq-prose ol li")).to_have_text(["first", "second"])
+    expect(output.locator(".zq-prose pre .d")).to_have_text("share")
+    expect(output.locator(".zq-prose td")).to_have_text(["North", "214"])
+    live = prose(notebook)
+    output.get_by_role("button", name="Stop").click()
+    notebook.wait_done(0)
+    expect(output.locator(".zq-done")).to_be_visible()
+    assert prose(notebook) == live
+    assert notebook.console_errors == []
+
+
+def test_what_stays_is_in_the_saved_notebook_without_a_widget(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook([START + "s.say('Kept.')\n" + END], SCENE)
+    notebook.run(0)
+    notebook.wait_done(0)
+    (output,) = notebook.save()["cells"][0]["outputs"]
+    assert sorted(output["data"]) == ["text/html", "text/markdown", "text/plain"]
+    notebook.reload()
+    expect(notebook.output(0).locator(".zq-done")).to_contain_text("Kept.")
+
+
+def test_a_reload_in_mid_run_brings_text_and_card_back_and_the_end_stays(
+    open_notebook: OpenNotebook, page: Page
+) -> None:
+    source = START + "s.say('Before the reload, ')\nreply = await s.ask()\ns.say('after it.')\n" + END
+    notebook = open_notebook([source], SCENE)
+    notebook.run(0)
+    expect(notebook.output(0).locator(".zq-ask")).to_be_visible(timeout=30_000)
+    notebook.save()
+    page.reload()  # not notebook.reload(): while the cell waits, nothing but this widget answers the new page
+    expect(notebook.output(0).locator(".zq-ask")).to_be_visible(timeout=90_000)
+    notebook.wait_text(0, "Before the reload,")
+    allow(notebook)
+    expect(notebook.output(0).locator(".zq-done")).to_contain_text("after it.", timeout=30_000)
+    data = notebook.save()["cells"][0]["outputs"][0]["data"]
+    assert "application/vnd.jupyter.widget-view+json" not in data
+    assert "after it." in "".join(data["text/markdown"])
+
+
+def test_a_lost_message_is_noticed_and_made_good(open_notebook: OpenNotebook) -> None:
+    lose = "s.view._widget, kept = None, s.view._widget\ns.say('two ')\ns.view._stream.flush()\ns.view._widget = kept\n"
+    source = START + "s.say('one ')\ns.view._stream.flush()\n" + lose + "s.say('three')\n" + WAIT + END
+    notebook = open_notebook([source], SCENE)
+    notebook.run(0)
+    notebook.wait_text(0, "one two three")
+    notebook.output(0).get_by_role("button", name="Stop").click()
+    notebook.wait_done(0)
+
+
+def test_a_second_view_shows_the_same_and_closes_with_the_first(open_notebook: OpenNotebook) -> None:
+    second = "from IPython.display import display\ndisplay(s.view._widget.view_bundle(''), raw=True)\n"
+    notebook = open_notebook([START + "s.say('Both.')\n" + second + "reply = await s.ask()\n" + END], SCENE)
+    notebook.run(0)
+    cards = notebook.output(0).locator(".zq-ask")
+    expect(cards).to_have_count(2, timeout=30_000)
+    expect(notebook.output(0).locator(".zq-prose", has_text="Both.")).to_have_count(2)
+    expect(cards.nth(1)).not_to_have_attribute("data-guarded", "")
+    cards.nth(1).get_by_role("button", name="Allow once").click()
+    expect(cards).to_have_count(0)
+    notebook.wait_done(0)
+
+
+def test_a_restarted_kernel_ends_the_clock_and_disables_the_card(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook([START + "reply = await s.ask()\n"], SCENE)
+    notebook.run(0)
+    expect(notebook.output(0).locator(".zq-ask")).to_be_visible(timeout=30_000)
+    notebook.restart_kernel()
+    notebook.wait_text(0, "the kernel is gone")
+    expect(notebook.output(0).get_by_role("button", name="Deny")).to_be_disabled()
+
+
+def test_a_page_answers_a_probe(open_notebook: OpenNotebook) -> None:
+    notebook = open_notebook([START + "print('PROBE', await s.view.probe(10))\ns.close()\n"], SCENE)
+    notebook.run(0)
+    notebook.wait_text(0, "PROBE True")
