@@ -56,6 +56,24 @@ def make_engine(
     return engine
 
 
+class Chunks:
+    """A model that sends exactly these chunks, one list for each request."""
+
+    def __init__(self, *replies: list[StreamChunk]) -> None:
+        self.replies = list(replies)
+        self.closed = 0
+
+    async def stream(self, model: str, messages: Any, tools: Any, opts: Any) -> AsyncIterator[StreamChunk]:
+        try:
+            for chunk in self.replies.pop(0):
+                yield chunk
+        finally:
+            self.closed += 1
+
+    async def chat(self, *args: Any) -> str | None:
+        return None
+
+
 class Looping:
     """A model that asks ``times`` times for the tool ``look``, without ids, and keeps nothing of what it was asked."""
 

@@ -105,9 +105,7 @@ async def test_a_low_risk_tool_runs_without_asking() -> None:
         {
             "role": "assistant",
             "content": "Look.",
-            "tool_calls": [
-                {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"n":1}'}}
-            ],
+            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"n":1}'}}],
         },
         {"role": "tool", "tool_call_id": "call_1", "content": "n is 1"},
     ]
@@ -183,7 +181,9 @@ async def test_the_permission_engine_denies_without_asking() -> None:
 
 
 async def test_an_unknown_tool_is_told_to_the_model() -> None:
-    engine = make_engine([Step("", tool_calls=[("lok", {})]), Step("ok", expect="Did you mean look")], low={"look": str})
+    engine = make_engine(
+        [Step("", tool_calls=[("lok", {})]), Step("ok", expect="Did you mean look")], low={"look": str}
+    )
     events = await play(engine, task_id="T")
     assert [kind for kind, _ in outcome(events)] == ["tool_proposed", "tool_finished"]
     assert statuses(events) == ["error"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.engine.play import Looping, drain, make_engine, of_type, play, results, types, wire
+from tests.unit.engine.play import Chunks, Looping, drain, make_engine, of_type, play, results, types, wire
 from zq_notebook.engine.messages import StreamChunk, ToolCall
 from zq_notebook.errors import ModelNotSetError, UsageError
 from zq_notebook.providers.scripted import ScriptedProvider, Step
@@ -43,15 +43,9 @@ async def test_finalisation_asks_once_more_without_tools() -> None:
 
 
 async def test_calls_in_the_finalisation_are_dropped_with_what_belongs_to_them() -> None:
-    class Provider:
-        async def stream(self, model: str, messages: Any, tools: Any, opts: Any) -> Any:
-            call = ToolCall("c", "look", "{}")
-            yield StreamChunk(content="still", tool_calls=[call], extra={"provider_items": {"items": [1]}})
-
-        async def chat(self, *args: Any) -> str | None:
-            return None
-
-    engine = make_engine(Provider(), low={"look": str}, max_iterations=0, finalize_on_max_iterations=True)
+    call = ToolCall("c", "look", "{}")
+    provider = Chunks([StreamChunk(content="still", tool_calls=[call], extra={"provider_items": {"items": [1]}})])
+    engine = make_engine(provider, low={"look": str}, max_iterations=0, finalize_on_max_iterations=True)
     events = await play(engine)
     assert of_type(events, "tool_proposed") == []
     assert of_type(events, "assistant_message")[0].data["tool_calls"] == []
