@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.integration.kernel import Kernel, Reply, running_kernel
 
 SCRIPTED = """
@@ -159,12 +160,12 @@ def test_help_and_completion_are_there(kernel: Kernel) -> None:
 
 
 def test_the_same_script_leaves_the_same_bytes(kernel: Kernel) -> None:
-    kernel.execute("table = {'a': [1, 2, 3]}", check=True)
+    kernel.execute("table = [1, 2, 3]", check=True)
     runs = []
     for _ in range(2):
         kernel.execute("%agent new\n%agent allow run_code", check=True)
         kernel.execute(
-            "script(Step('Looking.', tool_calls=[('list_variables', {}), ('run_code', {'code': 'print(sum(table[\"a\"]))'})]),"
+            "script(Step('Looking.', tool_calls=[('list_variables', {}), ('run_code', {'code': 'print(sum(table))'})]),"
             " Step('**6**'))"
         )
         runs.append(kernel.execute("%%agent\nadd it up").displays)
@@ -200,3 +201,46 @@ def test_a_restarted_kernel_knows_agent_cells_when_autoload_is_on(tmp_path) -> N
         error = kernel.execute("%%agent -m demo\nhello").error
         assert error is not None
         assert error[0] == "UsageError"
+
+
+def test_approvals_are_typed_where_there_are_no_cells_to_draw_in(kernel: Kernel) -> None:
+    code = "Step('I will run it.', tool_calls=[('run_code', {'code': 'typed = typed + 1'})])"
+    kernel.execute(
+        f"typed = 0\nscript({code}, {code}, Step('All right.', expect='Reason given: enough for now'))", check=True
+    )
+    reply = kernel.execute("%%agent\ngo", answers=("perhaps", "y", "n enough for now"))
+    assert reply.status == "ok"
+    assert "typed = typed + 1" in reply.stdout
+    assert "'perhaps' is none of the answers" in reply.stdout
+    assert "All right." in reply.stdout
+    assert kernel.execute("typed").text == "1"
+
+
+def test_questions_are_typed_too(kernel: Kernel) -> None:
+    question = (
+        "Step(tool_calls=[('ask_user', {'question': 'Which?', 'options': ['red', 'blue'], 'allow_text': False})])"
+    )
+    kernel.execute(f"script({question}, Step('Blue it is.', expect='blue'))", check=True)
+    reply = kernel.execute("%%agent\ngo", answers=("green", "2"))
+    assert "Which?" in reply.stdout
+    assert "Blue it is." in reply.stdout
+
+
+def test_the_kernels_stop_button_ends_a_typed_question(kernel: Kernel) -> None:
+    kernel.execute("script(Step(tool_calls=[('run_code', {'code': 'typed = 99'})]), 'never')", check=True)
+    run = kernel.start("%%agent\ngo", allow_stdin=True)
+    kernel.client.get_stdin_msg(timeout=30)
+    kernel.interrupt()
+    reply = run.finish()
+    assert reply.status == "ok"
+    assert "interrupted" in reply.stdout
+    assert kernel.execute("typed").text == "1"
+
+
+def test_the_kernels_stop_button_ends_an_unattended_turn(kernel: Kernel) -> None:
+    kernel.execute("script(Step('word ' * 5000, delay=0.02), 'never')", check=True)
+    run = kernel.start("%%agent -o r\ngo")
+    run.wait_for_message(lambda m: m["msg_type"] == "display_data")
+    kernel.interrupt()
+    assert run.finish().status == "ok"
+    assert kernel.execute("r.status").text == "'interrupted'"

@@ -26,13 +26,15 @@ class LiveCards:
         self._view = view
         self._make_card = make_card
         self._loop = asyncio.get_running_loop()
+        self._given_up = False
 
     async def reachable(self, timeout: float) -> bool:
         """Whether a page shows the cell, waiting at most ``timeout`` seconds for it. For the engine's loop."""
-        if self._view.acknowledged:
-            return True
+        if self._view.acknowledged or self._given_up:
+            return self._view.acknowledged
         waiting = asyncio.run_coroutine_threadsafe(self._view.wait_ready(timeout), self._loop)
-        return await asyncio.wrap_future(waiting)
+        self._given_up = not await asyncio.wrap_future(waiting)
+        return not self._given_up
 
     def ask(self, request: PermissionRequest, answer: Callable[[ApprovalReply], None]) -> None:
         """Show the card. On the main thread."""

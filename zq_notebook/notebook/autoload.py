@@ -19,6 +19,7 @@ except ImportError:
 
 def startup_file(shell: InteractiveShell) -> Path:
     """The file that IPython runs when a kernel starts."""
+    assert shell.profile_dir is not None
     return Path(shell.profile_dir.startup_dir) / "50-zq_notebook.py"
 
 

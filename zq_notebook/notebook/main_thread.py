@@ -25,6 +25,9 @@ from zq_notebook.notebook.sigint import armed, router
 logger = logging.getLogger("zq_notebook.notebook")
 T = TypeVar("T")
 
+# A cancellation that comes this soon after the cell began to wait is ■, pressed just before.
+EARLY_SECONDS = 0.1
+
 #: How long a job may wait for a cell to start to serve, in seconds.
 _WAIT_FOR_CELL = 0.5
 
@@ -43,6 +46,7 @@ class MainThread:
         self._context = contextvars.Context()
         self._presses = 0
         self._cancelled = False
+        self._early_until = 0.0
 
     # --- the engine's side ---
 
@@ -190,6 +194,8 @@ class MainThread:
         self._context = contextvars.copy_context()
         self._presses = 0
         self._cancelled = False
+        # ■ before this moment is ipykernel's to handle: it cancels the cell, which is felt at the first wait.
+        self._early_until = loop.time() + EARLY_SECONDS
         router.enter(self)
         try:
             yield
@@ -211,7 +217,7 @@ class MainThread:
             task = asyncio.current_task()
             if task is not None:
                 task.uncancel()
-            self._cancelled = self._cancelled or router.in_charge
+            self._cancelled = self._cancelled or (router.in_charge and loop.time() > self._early_until)
             self._press()
         except KeyboardInterrupt:
             self._press()

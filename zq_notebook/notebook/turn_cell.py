@@ -48,6 +48,7 @@ class TurnCell:
         self._price_known = True
         self.result = TurnResult(status="error")
         self.kernel_interrupted = False
+        self._stopping = False
 
     @property
     def elapsed(self) -> float:
@@ -60,7 +61,8 @@ class TurnCell:
         return self._error_type
 
     def stop(self) -> None:
-        """Stop the turn; callable from any thread."""
+        """Stop the turn, also one that has not quite begun; callable from any thread."""
+        self._stopping = True
         self._engine.request_interrupt()
 
     def _kernel_interrupted(self) -> None:
@@ -108,6 +110,8 @@ class TurnCell:
     ) -> None:
         """On the engine's thread: take each event as it comes."""
         async for event in self._engine.run(text, attachments=attachments or None, refs=refs or None):
+            if self._stopping:
+                self._engine.request_interrupt()
             self._note(event)
             self._queue.append(event)
             streamed = event.type in _STREAMED
