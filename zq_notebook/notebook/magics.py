@@ -125,7 +125,7 @@ Gives the task to the agent that lives in this kernel. Its answer streams into t
 variables, run code, and read and change files. Before anything with consequences it asks, in the cell. The next
 %%agent cell continues the conversation.
 
-Flags (each holds for this cell only):
+Flags (model, role, mode and the limit hold for this cell only):
 {flags_help()}
 
 %agent help lists the commands that change or show the session.
