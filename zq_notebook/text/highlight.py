@@ -61,7 +61,7 @@ def _lexer(language: str) -> Lexer | None:
 
 
 def tokens(code: str, language: str) -> Iterator[tuple[str, str]]:
-    """``(class, text)`` pairs whose texts add up to ``code``; class ``""`` is plain, neighbours of a class are joined."""
+    """``(class, text)`` pairs whose texts add up to ``code``; class ``""`` is plain, equal neighbours are joined."""
     lexer = _lexer(language.strip().lower()) if len(code) <= MAX_HIGHLIGHTED else None
     if lexer is None or "\r" in code:  # Pygments drops carriage returns; the pieces must add up to the code
         yield "", code

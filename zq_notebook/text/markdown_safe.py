@@ -6,6 +6,7 @@ What is not certainly code is written so that no reader, however it parses, find
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from zq_notebook.text.markdown import block_tokens, fence_is_closed
@@ -25,7 +26,7 @@ def safe_markdown(text: str) -> str:
 
     A fence that was never closed is closed, so that what is appended does not become part of it.
     """
-    text = well_formed(text)
+    text = well_formed(text).replace("\r\n", "\n").replace("\r", "\n")
     lines = text.split("\n")
     fenced = set[int]()
     closing = ""
@@ -37,10 +38,11 @@ def safe_markdown(text: str) -> str:
             closing = "" if closed else token.markup
         elif token.level == 0:
             closing = ""
-    safe = [line if number in fenced else _safe_line(line) for number, line in enumerate(lines)]
-    if closing:
-        safe.append(closing)
-    return "\n".join(safe)
+    pieces = list[str]()
+    for is_fence, group in itertools.groupby(enumerate(lines), lambda numbered: numbered[0] in fenced):
+        piece = "\n".join(line if is_fence else _safe_line(line) for _, line in group)
+        pieces.append(piece if is_fence else _BAD_TARGET.sub(r"\1#", piece))
+    return "\n".join([*pieces, closing] if closing else pieces)
 
 
 def _safe_line(line: str) -> str:
@@ -78,5 +80,4 @@ def _safe_code(code: str, run: int) -> str:
 
 
 def _safe_prose(text: str) -> str:
-    text = _TAG_START.sub("&lt;", text).replace("![", "[")
-    return _BAD_TARGET.sub(r"\1#", text)
+    return _TAG_START.sub("&lt;", text).replace("![", "[")

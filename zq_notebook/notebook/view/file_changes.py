@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from zq_notebook.notebook.arguments import Part, language_of, pretty_json
+from zq_notebook.notebook.arguments import Part, argument_parts, language_of, pretty_json
 from zq_notebook.text.truncate import bytes_words
 
 # Comparing larger files would hold up the kernel.
@@ -43,7 +43,8 @@ def file_change(tool_name: str, arguments: Mapping[str, Any], workspace: Path) -
     elif isinstance(arguments.get("old"), str) and isinstance(arguments.get("new"), str):
         change = _replacement(path, arguments, current)
     else:
-        change = FileChange("change", path, "Changes a file. It cannot be undone automatically.", [])
+        why = "Changes a file. It cannot be undone automatically."
+        return FileChange("change", path, _elsewhere(target) + why, argument_parts(arguments))
     shown = {"path", "content"} if tool_name == "write_file" else {"path", "old", "new"}
     rest = {key: value for key, value in arguments.items() if key not in shown}
     parts = [*change.parts, Part("code", pretty_json(rest), language="json")] if rest else change.parts

@@ -177,7 +177,7 @@ class LiveView:
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._widget is not None:
+        if self.transcript.footer is None:
             self._flush_when_due()
 
     def _send(self, message: dict[str, Any]) -> None:
