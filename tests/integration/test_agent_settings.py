@@ -28,8 +28,6 @@ def test_agent_explains_itself() -> None:
     with running_kernel() as kernel:
         kernel.execute("%load_ext zq_notebook", check=True)
         for code, expected in {"%%agent": "--max-iterations N", "%agent": "doctor"}.items():
-            found = kernel.client.inspect(code, reply=True, timeout=20)["content"]
-            assert expected in found["data"]["text/plain"]
             payload = kernel.client.execute(f"{code}?", reply=True, timeout=20)["content"]["payload"]
             assert expected in payload[0]["data"]["text/plain"]
 
@@ -41,6 +39,6 @@ def test_doctor_says_what_is_missing_and_how_to_mend_it() -> None:
     lines = report.splitlines()
     assert any(line.startswith("ok") and "model" in line and "gpt-a" in line for line in lines)
     assert any(line.startswith("missing") and "model server" in line and "cannot be reached" in line for line in lines)
-    assert "OPENAI_API_KEY" in report
+    assert "a server on this machine usually needs none" in report
     for name in ("ipykernel", "jupyterlab", "widgets", "git", "ripgrep", "sandbox", "local server"):
         assert name in report
