@@ -113,24 +113,15 @@ async def test_waiting_coroutine_can_be_cancelled() -> None:
 
 def test_setting_for_a_loop_that_is_closed_is_harmless() -> None:
     token = CancelToken()
-    loop = asyncio.new_event_loop()
-    waiter = loop.create_task(token.wait_async())
-    loop.call_soon(loop.stop)
-    loop.run_forever()
-    waiter.cancel()
+    waiting = token.wait_async()
+
+    async def wait_halfway() -> None:
+        waiting.send(None)
+
+    asyncio.run(wait_halfway())
+    assert len(token._callbacks) == 1
     token.set()
-    loop.run_until_complete(asyncio.gather(waiter, return_exceptions=True))
-    loop.close()
-    left = CancelToken()
-    loop = asyncio.new_event_loop()
-    coroutine = left.wait_async()
-    unfinished = loop.create_task(coroutine)
-    loop.call_soon(loop.stop)
-    loop.run_forever()
-    loop.close()
-    left.set()
-    assert not unfinished.done()
-    coroutine.close()
+    waiting.close()
 
 
 def test_many_threads_set_and_add_at_the_same_time() -> None:
