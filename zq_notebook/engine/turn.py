@@ -202,6 +202,9 @@ class TurnEngine:
     ) -> AsyncGenerator[Event, None]:
         """Run one turn and yield its events; the turn advances as they are consumed (Manual §5, §9).
 
+        The model is not read ahead, the approver is asked after ``permission_required`` was consumed, and leaving with
+        ``break`` or cancellation stops everything. ``turn_end`` is the last event; the next turn may begin with it.
+
         Args:
             text: what the user says.
             task_id: identifier of the turn in its events; made up when missing.
