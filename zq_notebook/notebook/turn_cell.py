@@ -27,7 +27,7 @@ class TurnCell:
     """Plays one turn. Made and awaited in the cell's coroutine; every output keeps that cell's context.
 
     Text is passed to the view every 20 ms at most (which may gather more of it), everything else at once. ``price``
-    gives a request's cost in US dollars, ``None`` when it is unknown. ``kernel_interrupted`` says whether ■ was pressed.
+    gives a request's cost in US dollars, ``None`` when unknown. ``kernel_interrupted`` says whether ■ was pressed.
     """
 
     def __init__(

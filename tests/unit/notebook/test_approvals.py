@@ -18,13 +18,13 @@ class Cards:
 
     def __init__(self, there: bool, clicks: list[ApprovalReply]) -> None:
         self.there, self.clicks = there, clicks
-        self.shown: list[PermissionRequest] = []
+        self.shown = asyncio.Event()
 
     async def reachable(self, timeout: float) -> bool:
         return self.there
 
     def ask(self, request: PermissionRequest, answer: Callable[[ApprovalReply], None]) -> None:
-        self.shown.append(request)
+        self.shown.set()
         for click in self.clicks:
             answer(click)
 
@@ -68,8 +68,7 @@ async def test_a_stopped_turn_withdraws_the_question() -> None:
     records: list[object] = []
     cards = Cards(True, [])
     task = asyncio.ensure_future(ladder(records, card_view=cards)(REQUEST))
-    while not cards.shown:
-        await asyncio.sleep(0)
+    await cards.shown.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
