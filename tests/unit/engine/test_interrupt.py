@@ -21,6 +21,7 @@ from zq_notebook.engine.events import Event, EventType
 from zq_notebook.engine.messages import StreamChunk
 from zq_notebook.engine.turn import TurnEngine
 from zq_notebook.errors import NetworkError
+from zq_notebook.permissions.decision import Decision, PermissionEngine
 from zq_notebook.providers.scripted import Step
 
 # What a turn with everything in it yields; compaction has its own tests.
@@ -378,6 +379,20 @@ async def test_the_approvers_coroutine_is_cancelled() -> None:
     assert seconds < 1
     assert ended == ["cancelled"]
     assert ran == []
+    assert statuses(events) == ["interrupted"]
+
+
+async def test_nobody_is_shown_a_question_that_will_not_be_asked() -> None:
+    engine = make_engine([Step("", tool_calls=[("act", {})])], high={"act": str}, approver=lambda request: "once")
+
+    class Stopping(PermissionEngine):
+        def evaluate(self, *args: Any) -> Decision:
+            engine.request_interrupt()
+            return super().evaluate(*args)
+
+    engine.permissions = Stopping()
+    events = await play(engine)
+    assert of_type(events, "permission_required") == []
     assert statuses(events) == ["interrupted"]
 
 

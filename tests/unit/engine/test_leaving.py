@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import threading
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -327,6 +328,48 @@ async def test_a_stream_that_is_kept_but_not_read_keeps_the_engine_busy() -> Non
         await drain(engine.run("second"))
     rest = await drain(stream)
     assert rest[-1].data["status"] == "completed"
+
+
+async def test_the_next_turn_waits_for_a_cleanup_that_takes_its_time() -> None:
+    started = asyncio.Event()
+
+    async def tidy(args: Any) -> None:
+        started.set()
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            await asyncio.sleep(0.05)
+
+    engine = make_engine([Step("", tool_calls=[("tidy", {})]), "next"], low={"tidy": tidy})
+    async for event in engine.run("first"):
+        if event.type == "tool_started":
+            await started.wait()
+            break
+    assert (await play(engine, "second"))[-1].data["status"] == "completed"
+
+
+async def test_a_tool_left_alone_is_not_waited_for_again_when_the_consumer_leaves() -> None:
+    started, release = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(args: Any) -> None:
+        started.set()
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+
+    engine = make_engine([Step("", tool_calls=[("stubborn", {})]), "next"], low={"stubborn": stubborn})
+    try:
+        async for event in engine.run("first"):
+            if event.type == "tool_started":
+                await started.wait()
+                engine.request_interrupt()
+            if event.type == "tool_finished":
+                break
+        begun = time.monotonic()
+        await play(engine, "second")
+        assert time.monotonic() - begun < 1.5
+    finally:
+        release.set()
 
 
 async def test_a_turn_that_waits_for_an_abandoned_one_can_be_cancelled() -> None:
