@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -112,3 +113,82 @@ def test_a_page_answers_a_probe(open_notebook: OpenNotebook) -> None:
     notebook = open_notebook([START + "print('PROBE', await s.view.probe(10))\ns.close()\n"], SCENE)
     notebook.run(0)
     notebook.wait_text(0, "PROBE True")
+
+
+LONG = """
+for at in range(150):
+    s.say(f"Line {at} of a long answer that fills the page.\\n\\n")
+    await asyncio.sleep(0.03)
+"""
+PLACE = """() => {
+    const end = document.querySelector('.zq-live').getBoundingClientRect().bottom;
+    let box = document.querySelector('.zq-live');
+    while (box && !(box.scrollHeight > box.clientHeight + 1 && /auto|scroll/.test(getComputedStyle(box).overflowY)))
+        box = box.parentElement;
+    return { below: Math.round(end - box.getBoundingClientRect().bottom), top: Math.round(box.scrollTop) };
+}"""
+
+
+def test_the_page_follows_the_answer_until_the_user_scrolls(open_notebook: OpenNotebook, page: Page) -> None:
+    notebook = open_notebook([START + "await asyncio.sleep(2)" + LONG + "s.say('Over.')\n" + WAIT + END], SCENE)
+    page.set_viewport_size({"width": 1000, "height": 600})
+    notebook.run(0)
+    notebook.wait_text(0, "Line 60 ")
+    followed = page.evaluate(PLACE)
+    assert followed["top"] > 0
+    assert followed["below"] <= 60, "the end of the answer is out of sight"
+    page.mouse.move(500, 300)
+    page.mouse.wheel(0, -400)
+    notebook.wait_text(0, "Line 100 ")  # by then the wheel's own motion is over
+    mine = page.evaluate(PLACE)["top"]
+    notebook.wait_text(0, "Over.")
+    assert 0 < mine < followed["top"] - 300
+    assert page.evaluate(PLACE)["top"] == mine, "the page scrolled away from where the user was reading"
+    assert notebook.console_errors == []
+
+
+SPEED = """
+import time
+words = ("The drop is in **one** product line, see `sales` and the notes. " * 700)[:40_000]
+pieces = [words[at:at + 20] for at in range(0, len(words), 20)]
+pieces[-1] = "and here it ends at last."
+begin, batch = time.monotonic(), []
+for number, piece in enumerate(pieces):
+    await asyncio.sleep(max(0, begin + number / 200 - time.monotonic()))
+    batch.append(piece)
+    if number % 10 == 9:  # a turn hands its text over every 50 ms
+        s.say_all(batch)
+        batch.clear()
+last = time.time() * 1000
+s.said("".join(pieces))
+await asyncio.wait_for(s.stopped.wait(), 60)
+print(f"LAST {last} LENGTH {len(words)}")
+"""
+SEEN = """() => new Promise((resolve) => {
+    const cell = document.querySelector('.jp-Notebook');
+    const watch = new MutationObserver(() => {
+        if (document.querySelector('.zq-list')?.textContent.includes('here it ends at last.')) {
+            watch.disconnect();
+            resolve(Date.now());
+        }
+    });
+    watch.observe(cell, { subtree: true, childList: true, characterData: true });
+})"""
+
+
+def test_2000_deltas_at_200_per_second_are_seen_within_100_ms_in_six_times_their_bytes(
+    open_notebook: OpenNotebook, page: Page
+) -> None:
+    received = [0]
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data))))
+    notebook = open_notebook([START + SPEED], SCENE)
+    received.clear()
+    notebook.run(0)
+    seen = page.evaluate(SEEN)
+    size = sum(received)
+    notebook.output(0).get_by_role("button", name="Stop").click()
+    notebook.wait_text(0, "LENGTH")
+    found = re.search(r"LAST ([\d.]+) LENGTH (\d+)", notebook.output(0).inner_text())
+    assert found
+    assert seen - float(found[1]) < 100
+    assert size <= 6 * int(found[2]), f"{size / int(found[2]):.2f} times the text"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +52,9 @@ class Scene:
 
     def say(self, text: str) -> None:
         self.view.apply([ev.AssistantDelta(text=text, req_id="r", task_id="t")])
+
+    def say_all(self, texts: Sequence[str]) -> None:
+        self.view.apply([ev.AssistantDelta(text=text, req_id="r", task_id="t") for text in texts])
 
     def said(self, text: str) -> None:
         message = ev.AssistantMessage(text=text, reasoning="", tool_calls=[], req_id="r", task_id="t", log_time="")

@@ -31,6 +31,10 @@ Op = list[Any]
 # An open block is rendered when it has this many characters, and again whenever it has grown by half.
 FIRST_RENDER = 160
 
+# Up to this many characters the tail is parsed with each new line; a longer one whenever it has grown by a tenth, so
+# that a list or a paragraph of any length costs linear time.
+PARSED_EACH_LINE = 3000
+
 
 class TextStream:
     """One text item. ``afford(bytes)`` says whether a rendering that is only for the meantime may be sent now."""
@@ -43,6 +47,7 @@ class TextStream:
         self._pending = list[str]()
         self._open_fence = False
         self._rendered = 0
+        self._parsed = 0
 
     @property
     def pending(self) -> bool:
@@ -61,7 +66,7 @@ class TextStream:
             self._pending.clear()
             ops.append(["+", self.item, added])
             self._tail += added
-            if not final and "\n" not in added and self._tail != added:
+            if not final and self._tail != added and not self._worth_parsing(added):
                 return ops + self._meanwhile()
         return ops + self._commit(final)
 
@@ -86,8 +91,13 @@ class TextStream:
             ops.append(["f", self.item, _units(self._tail[: top_level_blocks(self._tail)[0].code_start])])
         return ops
 
+    def _worth_parsing(self, added: str) -> bool:
+        size = len(self._tail)
+        return "\n" in added if size <= PARSED_EACH_LINE else size >= self._parsed * 1.1
+
     def _commit(self, final: bool) -> list[Op]:
         ops, blocks, at = list[Op](), top_level_blocks(self._tail), 0
+        self._parsed = len(self._tail)
         for number, block in enumerate(blocks):
             last = number == len(blocks) - 1
             if last and not final and not block.closed:
@@ -98,7 +108,7 @@ class TextStream:
         if at:
             self._done += self._tail[:at]
             self._tail = self._tail[at:]
-            self._open_fence, self._rendered = False, 0
+            self._open_fence, self._rendered, self._parsed = False, 0, len(self._tail)
         if blocks and not final and not self._open_fence and blocks[-1].kind == "fence" and not blocks[-1].closed:
             self._open_fence = True
             ops.append(["f", self.item, _units(self._tail[: blocks[-1].code_start - at])])
