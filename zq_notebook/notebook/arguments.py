@@ -83,3 +83,8 @@ def argument_parts(arguments: Mapping[str, Any]) -> list[Part]:
 def pretty_json(value: Any) -> str:
     """``value`` as indented JSON; what JSON does not know is written as its ``repr``."""
     return json.dumps(value, indent=2, ensure_ascii=False, default=repr)
+
+
+def quoted(text: str) -> str:
+    """``text`` in backticks; one inside it is written by its number, so that it cannot end the quotation."""
+    return f"`{make_visible(text).replace('`', '⟨U+0060⟩')}`"

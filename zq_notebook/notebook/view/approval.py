@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from zq_notebook.engine.approval import PermissionRequest
-from zq_notebook.notebook.arguments import Part, argument_parts, pretty_json
+from zq_notebook.notebook.arguments import Part, argument_parts, pretty_json, quoted
 from zq_notebook.notebook.view.file_changes import file_change
 from zq_notebook.text.truncate import bytes_words
 from zq_notebook.text.visible import make_visible
@@ -80,11 +80,11 @@ def _content(request: PermissionRequest, workspace: Path, sandboxed: bool) -> tu
         return _command(name, arguments, workspace, sandboxed)
     if name in {"write_file", "replace_in_file"} and isinstance(arguments.get("path"), str):
         change = file_change(name, arguments, workspace)
-        return f"Allow {_code_words(name)} to {change.verb} {_code_words(change.path)}?", change.why, change.parts
+        return f"Allow {quoted(name)} to {change.verb} {quoted(change.path)}?", change.why, change.parts
     if name.startswith("mcp__"):
         why = "Runs on a server outside this notebook. What it changes there is not known here."
-        return f"Allow {_code_words(name)} to run with these arguments?", why, argument_parts(arguments)
-    return f"Allow {_code_words(name)} to run?", _touches(request.metadata), argument_parts(arguments)
+        return f"Allow {quoted(name)} to run with these arguments?", why, argument_parts(arguments)
+    return f"Allow {quoted(name)} to run?", _touches(request.metadata), argument_parts(arguments)
 
 
 def _code(name: str, arguments: Mapping[str, Any]) -> tuple[str, str, list[Part]]:
@@ -93,7 +93,7 @@ def _code(name: str, arguments: Mapping[str, Any]) -> tuple[str, str, list[Part]
     if rest:
         parts.append(Part("code", pretty_json(rest), language="json"))
     why = "Runs in your kernel, outside any sandbox. It cannot be undone automatically."
-    return f"Allow {_code_words(name)} to run this code?", why, parts
+    return f"Allow {quoted(name)} to run this code?", why, parts
 
 
 def _command(name: str, arguments: Mapping[str, Any], workspace: Path, sandboxed: bool) -> tuple[str, str, list[Part]]:
@@ -102,7 +102,7 @@ def _command(name: str, arguments: Mapping[str, Any], workspace: Path, sandboxed
     background = any(rest.pop(key, False) is True for key in ("background", "run_in_background"))
     limit = next((rest.pop(key) for key in ("timeout", "timeout_s", "timeout_seconds") if key in rest), None)
     rights = "in a sandbox" if sandboxed else "with your rights, outside any sandbox"
-    why = f"Runs on this computer {rights}, in {_code_words(str(where or workspace))}"
+    why = f"Runs on this computer {rights}, in {quoted(str(where or workspace))}"
     if background:
         why += ", in the background"
     if isinstance(limit, int | float) and not isinstance(limit, bool):
@@ -110,7 +110,7 @@ def _command(name: str, arguments: Mapping[str, Any], workspace: Path, sandboxed
     parts = [Part("code", str(arguments["command"]), language="bash")]
     if rest:
         parts.append(Part("code", pretty_json(rest), language="json"))
-    return f"Allow {_code_words(name)} to run this command?", f"{why}. It cannot be undone automatically.", parts
+    return f"Allow {quoted(name)} to run this command?", f"{why}. It cannot be undone automatically.", parts
 
 
 _RISKS = {
@@ -126,11 +126,6 @@ def _touches(metadata: Any) -> str:
     if risk is None and isinstance(metadata, Mapping):
         risk = metadata.get("risk_class") or metadata.get("riskClass")
     return _RISKS.get(str(risk), "What it touches is not known here. It cannot be undone automatically.")
-
-
-def _code_words(text: str) -> str:
-    """``text`` in backticks; one inside it is written by its number, so that it cannot end the quotation."""
-    return f"`{make_visible(text).replace('`', '⟨U+0060⟩')}`"
 
 
 def _bounded(part: Part, directory: Path, name: str) -> Part:

@@ -119,6 +119,9 @@ class CellStream:
     def finish(self, footer: Footer) -> None:
         """Show the footer and stop the clock."""
         self._drain(final=True)
+        for tool_id in list(self._asked):
+            del self._asked[tool_id]
+            self._push(["answered", tool_id])
         self._foot = {"left": footer_left(footer), "right": footer_right(footer)}
         self.refresh_head()
         self._push(["foot", self._foot])

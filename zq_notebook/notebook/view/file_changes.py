@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from zq_notebook.notebook.arguments import Part, argument_parts, language_of, pretty_json
+from zq_notebook.notebook.arguments import Part, argument_parts, language_of, pretty_json, quoted
 from zq_notebook.text.truncate import bytes_words
 
 # Comparing larger files would hold up the kernel.
@@ -110,7 +110,7 @@ def _read(target: Path) -> _Current:
     except FileNotFoundError:
         return _Current()
     except (OSError, ValueError) as error:
-        return _Current(problem=str(error))
+        return _Current(problem=_problem(error))
     if not stat.S_ISREG(status.st_mode):
         return _Current(problem="it is not a regular file")
     if status.st_size > MAX_COMPARED:
@@ -122,7 +122,11 @@ def _read(target: Path) -> _Current:
     except UnicodeDecodeError:
         return _Current(problem=f"it is not text ({bytes_words(status.st_size)})")
     except OSError as error:
-        return _Current(problem=str(error))
+        return _Current(problem=_problem(error))
+
+
+def _problem(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or "its name cannot be used"
 
 
 def _elsewhere(target: Path) -> str:
@@ -131,4 +135,6 @@ def _elsewhere(target: Path) -> str:
         parent, real = target.parent.resolve(), target.resolve()
     except (OSError, RuntimeError, ValueError):
         return ""
-    return f"The path is a link to `{real}`. " if real != parent / target.name and target.is_symlink() else ""
+    return (
+        f"The path is a link to {quoted(str(real))}. " if real != parent / target.name and target.is_symlink() else ""
+    )

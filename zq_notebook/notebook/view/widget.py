@@ -14,7 +14,10 @@ from zq_notebook.notebook.transcript_html import compact_css
 _HERE = files("zq_notebook.notebook.view")
 
 
-_CODE = _HERE.joinpath("cell.js").read_text(encoding="utf-8")
+_CODE = "\n".join(
+    _HERE.joinpath(name).read_text(encoding="utf-8")
+    for name in ("cell_dom.js", "cell_text.js", "cell_cards.js", "cell.js")
+)
 _STYLE = compact_css(_HERE.joinpath("transcript.css").read_text(encoding="utf-8")) + compact_css(
     _HERE.joinpath("cell.css").read_text(encoding="utf-8")
 )
