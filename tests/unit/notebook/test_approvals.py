@@ -18,13 +18,15 @@ class Cards:
 
     def __init__(self, there: bool, clicks: list[ApprovalReply]) -> None:
         self.there, self.clicks = there, clicks
-        self.shown = asyncio.Event()
+        self.shown: list[PermissionRequest] = []
+        self.asked = asyncio.Event()
 
     async def reachable(self, timeout: float) -> bool:
         return self.there
 
     def ask(self, request: PermissionRequest, answer: Callable[[ApprovalReply], None]) -> None:
-        self.shown.set()
+        self.shown.append(request)
+        self.asked.set()
         for click in self.clicks:
             answer(click)
 
@@ -68,7 +70,7 @@ async def test_a_stopped_turn_withdraws_the_question() -> None:
     records: list[object] = []
     cards = Cards(True, [])
     task = asyncio.ensure_future(ladder(records, card_view=cards)(REQUEST))
-    await cards.shown.wait()
+    await cards.asked.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
