@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
+import logging
 import threading
 from collections.abc import Coroutine
 from typing import TypeVar
 
+from zq_notebook.errors import AgentError
+
+logger = logging.getLogger("zq_notebook.notebook")
 T = TypeVar("T")
 
 
@@ -32,7 +36,13 @@ class EngineThread:
     @staticmethod
     def _run(loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        loop.run_forever()
+        while True:
+            try:
+                loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):
+                # asyncio lets these two out of the loop. The task that raised one has ended with it; the others, and
+                # every later turn, still need the loop.
+                logger.debug("something on the engine's thread tried to end it", exc_info=True)
 
     def submit(self, coroutine: Coroutine[object, object, T]) -> concurrent.futures.Future[T]:
         """Run a coroutine there, in a copy of the caller's context, so that what it prints keeps its cell."""
@@ -58,10 +68,18 @@ def _pass_on(task: asyncio.Task[T], future: concurrent.futures.Future[T]) -> Non
         future.set_exception(concurrent.futures.CancelledError())
         return
     error = task.exception()
-    if error is not None:
+    if error is None:
+        future.set_result(task.result())
+    elif isinstance(error, Exception):
         future.set_exception(error)
     else:
-        future.set_result(task.result())
+        # In the cell it would end the kernel, or look as if the user had pressed ■.
+        refused = AgentError(
+            f"The model's provider, a hook or a tool raised {type(error).__name__}, which is meant to end the whole "
+            "program, so the turn was ended instead. Have it raise an ordinary exception."
+        )
+        refused.__cause__ = error
+        future.set_exception(refused)
 
 
 ENGINE_THREAD = EngineThread()

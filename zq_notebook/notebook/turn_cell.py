@@ -18,9 +18,18 @@ from zq_notebook.notebook.redaction import EventRedactor
 from zq_notebook.notebook.result import TurnResult
 from zq_notebook.notebook.view.base import TurnView
 from zq_notebook.text.redact import shared
+from zq_notebook.text.terminal import plain
+from zq_notebook.text.visible import make_visible
 
 FLUSH_SECONDS = 0.02
+_MAX_ERROR_CHARS = 2_000
 _STREAMED = (EventType.ASSISTANT_DELTA, EventType.REASONING_DELTA)
+
+
+def one_paragraph(text: str) -> str:
+    """An error's text, which may come from anywhere, on one line that can be shown below a cell."""
+    line = make_visible(" ".join(plain(text).split()), prose=True)
+    return line if len(line) <= _MAX_ERROR_CHARS else f"{line[:1_500]} … {line[-400:]}"
 
 
 class TurnCell:
@@ -49,6 +58,7 @@ class TurnCell:
         self.result = TurnResult(status="error")
         self.kernel_interrupted = False
         self._stopping = False
+        self._over = False
 
     @property
     def elapsed(self) -> float:
@@ -98,9 +108,8 @@ class TurnCell:
                 # Stopped by force: the engine ends on its own, nothing of it reaches this cell any more.
                 self._engine.request_interrupt()
                 self.result.status = "interrupted"
-            if self._timer is not None:
-                self._timer.cancel()
             self._flush()
+            self._over = True
         if turn.done():
             turn.result()
         return self.result
@@ -112,6 +121,8 @@ class TurnCell:
         async for event in self._engine.run(text, attachments=attachments or None, refs=refs or None):
             if self._stopping:
                 self._engine.request_interrupt()
+            if self._over:
+                continue
             self._note(event)
             self._queue.append(event)
             streamed = event.type in _STREAMED
@@ -129,6 +140,8 @@ class TurnCell:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._over:
+            return
         self._wanted = False
         batch: list[Event] = []
         while self._queue:
@@ -156,7 +169,7 @@ class TurnCell:
             if event.usage is not None:
                 self._add_usage(TokenUsage(**event.usage))
         elif isinstance(event, ErrorEvent):
-            result.error = shared().redact(event.error)
+            result.error = one_paragraph(shared().redact(event.error))
             self._error_type = event.error_type
         elif isinstance(event, TurnEnd):
             result.status = event.status
