@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -39,6 +40,7 @@ class MainJob(Generic[T]):
         self.task: asyncio.Task[None] | None = None
         self.stop_reason: str | None = None
         self.abandoned = False
+        self._interrupted_at: float | None = None
         self._owner = owner
         self._loop = asyncio.get_running_loop()
         self._outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
@@ -82,6 +84,9 @@ class MainJob(Generic[T]):
         self.stop_reason = self.stop_reason or reason
         if self._owner.drop(self):
             return True
+        if self._interrupted_at is not None and await self.wait(self._interrupted_at + wait - time.monotonic()):
+            # A second interruption would hit the code while it cleans up after ■.
+            return True
         for _ in range(tries):
             answered = asyncio.Event()
             self._owner.cancel(self, lambda seen=answered: self._tell(seen))  # type: ignore[misc]
@@ -114,7 +119,12 @@ class MainJob(Generic[T]):
         """Say that the work did not come to its end. Never a CancelledError: the one who waits was not cancelled."""
         self.fail(ToolError(f"{self.name} was interrupted before it was done."))
 
+    def note_press(self) -> None:
+        """■ was pressed, and is interrupting this job (may be called inside the signal handler)."""
+        self.stop_reason = self.stop_reason or "user"
+        self._interrupted_at = self._interrupted_at or time.monotonic()
+
     def pressed_in_code(self) -> None:
         """■ was pressed while this job's code ran (called inside the signal handler)."""
-        self.stop_reason = self.stop_reason or "user"
+        self.note_press()
         self._owner.press_in_code(self._loop)

@@ -13,6 +13,7 @@ import contextvars
 import inspect
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -27,6 +28,9 @@ T = TypeVar("T")
 
 # A cancellation that comes this soon after the cell began to wait is ■, pressed just before.
 EARLY_SECONDS = 0.1
+
+#: A second press of ■ ends the wait by force, but leaves what the first one stopped so long to end in order, seconds.
+FORCE_SECONDS = 1.0
 
 #: How long a job may wait for a cell to start to serve, in seconds.
 _WAIT_FOR_CELL = 0.5
@@ -45,6 +49,7 @@ class MainThread:
         self._before_job: Callable[[], Awaitable[object]] | None = None
         self._context = contextvars.Context()
         self._presses = 0
+        self._first_press = 0.0
         self._cancelled = False
         self._early_until = 0.0
 
@@ -148,15 +153,16 @@ class MainThread:
         code keeps this loop from doing anything else.
 
         Returns true when ``until`` is done (look there for its result or exception), false when a second press of ■
-        ended the wait early. Raises ``AgentError`` when it is already serving, and ``CancelledError``, after the work
-        has been told to stop and ``until`` is done, when the coroutine was cancelled by anything but ■.
+        ended the wait early, ``FORCE_SECONDS`` after the first at the soonest. Raises ``AgentError`` when it is already
+        serving, and ``CancelledError``, after the work has been told to stop and ``until`` is done, when the coroutine
+        was cancelled by anything but ■.
         """
         loop = asyncio.get_running_loop()
         ending = _future_of(until)
         self._before_job = before_job
         with self._open(loop, on_interrupt):
             next_tick = loop.time() + tick
-            while not ending.done() and self._presses < 2:
+            while not ending.done() and not self._forced:
                 self._start_next(loop)
                 await self._pause(loop, ending, max(0.0, next_tick - loop.time()))
                 if loop.time() >= next_tick:
@@ -177,7 +183,7 @@ class MainThread:
 
     def press_in_code(self, caller_loop: asyncio.AbstractEventLoop) -> None:
         """■ was pressed in the agent's code. Called inside the signal handler: only schedules."""
-        self._presses += 1
+        self._count_press()
         if self._on_interrupt is not None and not caller_loop.is_closed():
             caller_loop.call_soon_threadsafe(_call_logged, self._on_interrupt, context=self._context.copy())
 
@@ -224,11 +230,20 @@ class MainThread:
         finally:
             self._waker = None
 
-    def _press(self) -> None:
+    def _count_press(self) -> None:
+        if not self._presses:
+            self._first_press = time.monotonic()
         self._presses += 1
+
+    @property
+    def _forced(self) -> bool:
+        return self._presses > 1 and time.monotonic() > self._first_press + FORCE_SECONDS
+
+    def _press(self) -> None:
+        self._count_press()
         job = self._current
         if job is not None and job.task is not None:
-            job.stop_reason = job.stop_reason or "user"
+            job.note_press()
             job.task.cancel()
         _call_logged(self._on_interrupt)
         self._wake()
@@ -319,16 +334,22 @@ def run_to_end(main: Coroutine[Any, Any, T]) -> T:
     """
     outer = asyncio._get_running_loop()
     if outer is None:
-        return asyncio.run(main)
+        return _run(main)
     task = asyncio.current_task(outer)
     asyncio._set_running_loop(None)
     try:
         if task is not None:
             asyncio.tasks._leave_task(outer, task)
         try:
-            return asyncio.run(main)
+            return _run(main)
         finally:
             if task is not None:
                 asyncio.tasks._enter_task(outer, task)
     finally:
         asyncio._set_running_loop(outer)
+
+
+def _run(main: Coroutine[Any, Any, T]) -> T:
+    # Unlike asyncio.run this leaves the thread's current loop alone, which code of the user may have set.
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        return runner.run(main)
