@@ -82,6 +82,7 @@ class CodeRun:
         shell, capture = self._shell, self._capture
         self._started = time.perf_counter()
         streams = sys.stdout, sys.stderr
+        get_ipython = shell.user_ns.get("get_ipython")
         token = capturing.begin(capture)
         try:
             with _routing_of(shell), own_figures() as flush:
@@ -92,6 +93,8 @@ class CodeRun:
                 with uninterrupted():
                     self._seconds = time.perf_counter() - self._started
                     self._put_streams_back(streams)
+                    if "get_ipython" in shell.user_ns:  # without it no magic of the user's works, this one included
+                        shell.user_ns["get_ipython"] = get_ipython
                     await _drain(streams)
         finally:
             with uninterrupted():

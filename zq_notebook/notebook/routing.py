@@ -74,7 +74,8 @@ class Routing:
         for channel in ("stdout", "stderr"):
             stream = getattr(sys, channel)
             self._shadow(stream, "write", lambda old, channel=channel: _writer(old, channel))  # type: ignore[misc]
-            self._shadow(stream, "flush", _skipped)
+            for name in ("flush", "close"):  # the streams are the user's, and must stay open
+                self._shadow(stream, name, _skipped)
         self._shadow(shell.display_pub, "publish", _publisher)
         self._shadow(shell.display_pub, "clear_output", _clearer)
         publish = shell.display_pub.publish
