@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 
 from zq_notebook.engine.approval import ApprovalReply, PermissionRequest
@@ -59,25 +60,35 @@ class TypedAnswers:
 
     def _approve(self, request: PermissionRequest) -> ApprovalReply:
         card = self._make_card(request)
-        if self._view.writes_cards:
+        always = " · c always this command" if card.can_always_command else ""
+        prompt = f"y allow once · t always this tool{always} · n [reason] deny: "
+        if not _output_is_seen():
+            prompt = f"{card.title}\n{card.plain_body()}\n{prompt}"
+        elif self._view.writes_cards:
             self._view.ask(card, lambda reply: None)
         else:
             print(f"{card.title}\n{card.plain_body()}")
-        always = " · c always this command" if card.can_always_command else ""
         while True:
-            typed = input(f"y allow once · t always this tool{always} · n [reason] deny: ")
+            typed = input(prompt)
             reply = parse_typed_answer(typed, command=card.can_always_command)
             if reply is not None:
                 return reply
             print(f"{typed.strip()!r} is none of the answers. {', '.join(CHOICES)} allow, n denies.")
 
 
+def _output_is_seen() -> bool:
+    """Whether what is printed now reaches the user before the question does; not so inside ``%%capture``."""
+    return type(sys.stdout).__module__ == "ipykernel.iostream" or sys.stdout.isatty()
+
+
 def _ask_question(question: str, options: Sequence[str], allow_text: bool, multi: bool) -> str:
-    print(question)
-    for number, option in enumerate(options, 1):
-        print(f"  {number}. {option}")
+    asked = "\n".join([question, *(f"  {number}. {option}" for number, option in enumerate(options, 1))])
     hint = "numbers with commas between" if multi else "a number"
     prompt = "Your answer: " if not options else f"Your answer ({hint}{', or text' if allow_text else ''}): "
+    if _output_is_seen():
+        print(asked)
+    else:
+        prompt = f"{asked}\n{prompt}"
     while True:
         typed = input(prompt).strip()
         chosen = _chosen(typed, options, multi)

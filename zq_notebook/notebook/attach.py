@@ -15,7 +15,16 @@ from zq_notebook.errors import AttachmentError
 MAX_ATTACHMENTS = 4
 MAX_ATTACHMENT_BYTES = 10 * 1024 * 1024
 MAX_TEXT_CHARS = 200_000
+
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+
+# How they begin; that says more than a file's name.
+_PICTURES = (
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF87a", "image/gif"),
+    (b"GIF89a", "image/gif"),
+)
 
 
 class Attached(msgspec.Struct, kw_only=True):
@@ -40,8 +49,7 @@ def read_attachments(names: Sequence[str], folder: Path) -> Attached:
     attached = Attached()
     total = 0
     for name in names:
-        path = (folder / Path(name).expanduser()).resolve()
-        data = _read(name, path)
+        path, data = _read(name, folder)
         total += len(data)
         if total > MAX_ATTACHMENT_BYTES:
             raise AttachmentError(f"{name} makes the attachments larger than {_mib(MAX_ATTACHMENT_BYTES)} together.")
@@ -49,26 +57,44 @@ def read_attachments(names: Sequence[str], folder: Path) -> Attached:
     return attached
 
 
-def _read(name: str, path: Path) -> bytes:
-    if not path.exists():
-        raise AttachmentError(f"The attachment {name} does not exist (looked for {path}). Check the name and folder.")
-    if not path.is_file():
-        raise AttachmentError(f"The attachment {name} is not a regular file. Attach single files.")
-    size = path.stat().st_size
+def _read(name: str, folder: Path) -> tuple[Path, bytes]:
+    try:
+        path = (folder / Path(name).expanduser()).resolve()
+        if not path.exists():
+            raise AttachmentError(
+                f"The attachment {name} does not exist (looked for {path}). Check the name and folder."
+            )
+        if not path.is_file():
+            raise AttachmentError(f"The attachment {name} is not a regular file. Attach single files.")
+        with path.open("rb") as file:
+            # What it says about its size need not be true, and may change.
+            data = file.read(MAX_ATTACHMENT_BYTES + 1)
+        size = max(path.stat().st_size, len(data))
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AttachmentError(f"The attachment {name[:200]} cannot be read: {reason}. Check the name.") from None
     if size > MAX_ATTACHMENT_BYTES:
         raise AttachmentError(
             f"The attachment {name} has {_mib(size)}, and {_mib(MAX_ATTACHMENT_BYTES)} is the limit. Name it in the "
             "prompt instead: the agent can read parts of a file."
         )
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise AttachmentError(f"The attachment {name} cannot be read: {error.strerror}.") from None
+    if not data:
+        raise AttachmentError(f"The attachment {name} is empty. Check that it is the right file, or leave it out.")
+    return path, data
+
+
+def _picture_type(path: Path, data: bytes) -> str | None:
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "image/webp"
+    named = mimetypes.guess_type(path.name)[0]
+    return next((mime_type for start, mime_type in _PICTURES if data.startswith(start)), None) or (
+        named if named in IMAGE_TYPES else None
+    )
 
 
 def _add(attached: Attached, name: str, path: Path, data: bytes) -> None:
-    mime_type = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
-    if mime_type in IMAGE_TYPES:
+    mime_type = _picture_type(path, data)
+    if mime_type is not None:
         url = f"data:{mime_type};base64,{base64.b64encode(data).decode()}"
         attached.attachments.append({"name": path.name, "mimeType": mime_type, "dataUrl": url})
         attached.refs.append({"name": path.name, "mimeType": mime_type, "size": len(data), "path": str(path)})

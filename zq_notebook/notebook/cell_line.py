@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import difflib
+import keyword
+import re
 import shlex
+import unicodedata
 from collections.abc import Sequence
 
 import msgspec
@@ -11,6 +15,9 @@ import msgspec
 from zq_notebook.errors import UsageError
 
 MODES = ("discuss", "plan", "interactive", "auto")
+
+# What IPython binds by itself: its history, and the names without which no magic works.
+_IPYTHONS_NAME = re.compile(r"In|Out|exit|quit|get_ipython|_{1,3}|_\d+|_i+|_i\d+|_[ido]h|__\w*__")
 
 
 class CellArguments(msgspec.Struct, kw_only=True):
@@ -39,7 +46,7 @@ FLAGS = (
     Flag(("-m", "--model"), "model", "MODEL", "model for this turn; 'demo' needs no key"),
     Flag(("-r", "--role"), "role", "ROLE", "role for this turn: code, cowork or analyst"),
     Flag(("--mode",), "mode", "MODE", "for this turn: discuss or plan (reads only), interactive (asks), auto"),
-    Flag(("-s", "--session"), "session", "SESSION", "name of the conversation; one per notebook by default"),
+    Flag(("-s", "--session"), "session", "SESSION", "go on in the conversation of this name; so do the next cells"),
     Flag(("--new",), "new", None, "forget the conversation so far and start a new one"),
     Flag(("-a", "--attach"), "attach", "FILE", "attach a picture or a text file; may be repeated"),
     Flag(("-o", "--output"), "output", "NAME", "bind the TurnResult to this variable"),
@@ -88,10 +95,20 @@ def _set(arguments: CellArguments, flag: Flag, name: str, value: str) -> None:
         arguments.max_iterations = int(value)
     elif flag.field == "mode":
         arguments.mode = one_of("mode", value, MODES)
-    elif flag.field == "output" and not value.isidentifier():
-        raise UsageError(f"{name} needs a Python variable name, and {value!r} is none.")
+    elif flag.field == "output":
+        arguments.output = _variable_name(name, value)
     else:
         setattr(arguments, flag.field, value)
+
+
+def _variable_name(flag: str, value: str) -> str:
+    """``value`` as Python writes it in the namespace, if a result can be bound to it."""
+    name = unicodedata.normalize("NFKC", value)
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise UsageError(f"{flag} needs a Python variable name, and {value!r} is none.")
+    if hasattr(builtins, name) or _IPYTHONS_NAME.fullmatch(name):
+        raise UsageError(f"{flag} {value} would hide what Python or IPython calls {name}. Take another name.")
+    return name
 
 
 def one_of(kind: str, value: str, known: Sequence[str]) -> str:

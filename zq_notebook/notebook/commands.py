@@ -50,7 +50,7 @@ def _status(service: AgentService, words: list[str]) -> str:
     running = "running" if service.running else "idle"
     cost = f", ${session.cost:.4f}" if session.cost else ""
     rows = [
-        ("session", f"{session.name} ({running}, {session.turns} turns)"),
+        ("session", f"{session.name} ({running}, {session.turns} turn{'' if session.turns == 1 else 's'})"),
         ("model", settings.model or "none (set OPENAI_MODEL or %agent model NAME)"),
         ("role", settings.role),
         ("mode", f"{settings.mode} ({service.mode_words(settings.mode)})"),
@@ -64,7 +64,7 @@ def _status(service: AgentService, words: list[str]) -> str:
 def _model(service: AgentService, words: list[str]) -> str:
     name = _at_most_one("model", words)
     if name is not None:
-        service.current.settings.model = name
+        service.current.choices.model = name
     return f"model: {service.current.settings.model or 'none'}"
 
 
@@ -79,7 +79,7 @@ def _mode(service: AgentService, words: list[str]) -> str:
 def _role(service: AgentService, words: list[str]) -> str:
     name = _at_most_one("role", words)
     if name is not None:
-        service.current.settings.role = one_of("role", name, service.roles.names())
+        service.current.choices.role = one_of("role", name, service.roles.names())
     lines = [f"role: {service.current.settings.role}"]
     lines += [f"  {agent.name:<8} {agent.description}" for agent in service.roles.list()]
     return "\n".join(lines)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+import inspect
 import os
-from collections.abc import Awaitable, Callable, Coroutine
+import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -12,16 +13,15 @@ from IPython.core.magic import Magics, cell_magic, line_magic, magics_class
 from traitlets import Enum, Int, List, Unicode
 from traitlets.config import Configurable
 
+from zq_notebook.errors import UsageError
 from zq_notebook.notebook.cell_line import MODES, flags_help, parse_cell_line
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from zq_notebook.notebook.result import TurnResult
     from zq_notebook.notebook.service import AgentService
 
 UNATTENDED = ("deny", "allow", "error")
-T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 # IPython's decorators are untyped; these say what they do to a function: nothing that a caller sees.
@@ -29,13 +29,23 @@ _as_cell_magic = cast("Callable[[F], F]", cell_magic("agent"))
 _as_line_magic = cast("Callable[[F], F]", line_magic("agent"))
 
 
-def run_or_await(coroutine: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T] | T:
-    """The coroutine itself where a loop is running, to be awaited; otherwise run to its end, and its result."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(coroutine)
-    return coroutine
+def _called_by_coroutine() -> bool:
+    """Whether the code that calls the magic can await what it returns: an ``async`` function, or such a cell."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_name != "run_cell_magic":
+        frame = frame.f_back
+    caller = frame.f_back
+    return caller is not None and bool(caller.f_code.co_flags & inspect.CO_COROUTINE)
+
+
+def _refuse_agents_code() -> None:
+    capture = sys.modules.get("zq_notebook.notebook.capture")
+    if capture is not None and capture.in_agent_code():
+        raise UsageError("The agent's own code cannot start or steer an agent (%agent, %%agent). Do the step directly.")
+
+
+def _variable(name: str) -> str:
+    return os.environ.get(name, "").strip()
 
 
 @magics_class
@@ -49,12 +59,18 @@ class AgentMagics(Magics, Configurable):
     mode = Enum(
         ("", *MODES), default_value="", help="Mode; when empty ZQ_MODE, then interactive (asks before acting)."
     ).tag(config=True)
-    workspace = Unicode("", help="Folder the agent may write to; when empty the kernel's folder.").tag(config=True)
-    lang = Unicode("", help="Language: en, zh, zh-TW, ja, ko, es; when empty ZQ_LANG, then en.").tag(config=True)
+    workspace = Unicode(
+        "", help="Folder the agent may write to, from %agent new on; when empty the kernel's folder."
+    ).tag(config=True)
+    lang = Unicode(
+        "", help="Language, from %agent new on: en, zh, zh-TW, ja, ko, es; when empty ZQ_LANG, then en."
+    ).tag(config=True)
     max_iterations = Int(800, min=1, help="Model requests in one turn at most.").tag(config=True)
     reasoning_effort = Unicode("", help="low, medium or high; when empty OPENAI_REASONING_EFFORT.").tag(config=True)
-    allowed_commands = List(Unicode(), help="Command prefixes that run without asking.").tag(config=True)
-    shell_policy = Unicode("approve", help="approve, sandbox, workspace or all.").tag(config=True)
+    allowed_commands = List(Unicode(), help="Command prefixes that run without asking, from %agent new on.").tag(
+        config=True
+    )
+    shell_policy = Unicode("approve", help="approve, sandbox, workspace or all, from %agent new on.").tag(config=True)
     unattended = Enum(
         ("", *UNATTENDED),
         default_value="",
@@ -84,37 +100,55 @@ class AgentMagics(Magics, Configurable):
     @property
     def default_model(self) -> str:
         """The model a new session starts with."""
-        return self.model or os.environ.get("ZQ_MODEL", "") or os.environ.get("OPENAI_MODEL", "")
+        return self.model or _variable("ZQ_MODEL") or _variable("OPENAI_MODEL")
 
     @property
     def default_mode(self) -> str:
         """The mode a new session starts with."""
-        return self.mode or os.environ.get("ZQ_MODE", "") or "interactive"
+        return self.mode or _variable("ZQ_MODE") or "interactive"
 
     @property
     def default_role(self) -> str:
         """The role a new session starts with."""
-        return self.role or os.environ.get("ZQ_ROLE", "") or "analyst"
+        return self.role or _variable("ZQ_ROLE") or "analyst"
 
     @property
     def default_unattended(self) -> str:
         """What happens to an approval when nobody is there."""
-        return self.unattended or os.environ.get("ZQ_UNATTENDED", "") or "deny"
+        return self.unattended or _variable("ZQ_UNATTENDED") or "deny"
 
     @property
     def workspace_path(self) -> Path:
-        """The folder the agent may write to."""
-        return Path(self.workspace).expanduser() if self.workspace else Path.cwd()
+        """The folder the agent may write to. Raises UsageError when there is no such folder."""
+        try:
+            path = Path(self.workspace or os.getcwd()).expanduser().resolve()
+        except (OSError, RuntimeError) as error:
+            raise UsageError(
+                f"The folder that the agent is to work in cannot be found ({error}). Change to a folder that exists "
+                "(%cd FOLDER), or name one: %config AgentMagics.workspace = 'FOLDER'."
+            ) from None
+        if not path.is_dir():
+            raise UsageError(
+                f"The workspace {path} is not a folder. Create it, or name another one: "
+                "%config AgentMagics.workspace = 'FOLDER'."
+            )
+        return path
 
     @_as_cell_magic
-    def agent_cell(self, line: str, cell: str) -> Awaitable[TurnResult | None] | None:
+    def agent_cell(self, line: str, cell: str) -> Awaitable[None] | None:
+        _refuse_agents_code()
         arguments = parse_cell_line(line)
-        return run_or_await(self.service.run_cell(arguments, cell))
+        if _called_by_coroutine():
+            return self.service.run_cell(arguments, cell)
+        from zq_notebook.notebook.main_thread import run_to_end
+
+        return run_to_end(self.service.run_cell(arguments, cell, blocking=True))
 
     @_as_line_magic
     def agent_line(self, line: str) -> Any:
         from zq_notebook.notebook.commands import run_command
 
+        _refuse_agents_code()
         return run_command(self.service, line)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from zq_notebook.notebook.namespace import NamespaceChanges, NamespaceWatch
 from zq_notebook.notebook.queued_cells import drop_queued_cells
 from zq_notebook.notebook.result import TurnError, TurnResult
 from zq_notebook.notebook.session import DEFAULT_SESSION, Session
-from zq_notebook.notebook.settings import Settings
+from zq_notebook.notebook.settings import Choices, Settings
 from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.turn_cell import TurnCell
 from zq_notebook.notebook.view.approval import ApprovalCard, approval_card
@@ -67,9 +68,14 @@ class AgentService:
 
     def session(self, name: str) -> Session:
         """The session of this name, made if need be."""
-        if name not in self._sessions:
-            self._sessions[name] = Session(name, self._settings(), self.roles, self._add_kernel_tools)
-        return self._sessions[name]
+        session = self._sessions.get(name)
+        if session is None:
+            session = self._sessions[name] = Session(name, self._look_up, self.roles, self._add_kernel_tools)
+            chosen = self._sessions.get(self._current_name)
+            if chosen is not None:
+                # The mode stays behind: what was allowed in one conversation is not allowed in another.
+                session.choices.model, session.choices.role = chosen.choices.model, chosen.choices.role
+        return session
 
     def session_names(self) -> list[str]:
         """The names in use."""
@@ -84,18 +90,18 @@ class AgentService:
         session.reset()
         return session
 
-    def _settings(self) -> Settings:
+    def _look_up(self, choices: Choices, begun: Settings | None) -> Settings:
         d = self._defaults
         return Settings(
-            model=d.default_model,
-            role=d.default_role,
-            mode=one_of("mode", d.default_mode, MODES),
-            workspace=d.workspace_path.resolve(),
-            lang=resolve_lang(d.lang or None),
+            model=choices.model or d.default_model,
+            role=choices.role or _configured("role", d.default_role, self.roles.names()),
+            mode=choices.mode or _configured("mode", d.default_mode, MODES),
+            workspace=begun.workspace if begun else d.workspace_path,
+            lang=begun.lang if begun else resolve_lang(d.lang or None),
             max_iterations=d.max_iterations,
             reasoning_effort=d.reasoning_effort or None,
-            allowed_commands=tuple(d.allowed_commands),
-            shell_policy=d.shell_policy,
+            allowed_commands=begun.allowed_commands if begun else tuple(d.allowed_commands),
+            shell_policy=begun.shell_policy if begun else d.shell_policy,
             log_dir=d.log_dir or None,
         )
 
@@ -104,12 +110,14 @@ class AgentService:
 
     # Turns
 
-    async def run_cell(self, arguments: CellArguments, cell: str) -> None:
+    async def run_cell(self, arguments: CellArguments, cell: str, *, blocking: bool = False) -> None:
         """What ``%%agent`` awaits; nothing is returned, so that the cell shows nothing but the view."""
-        await self.run_turn(arguments, cell)
+        await self.run_turn(arguments, cell, blocking=blocking)
 
-    async def run_turn(self, arguments: CellArguments, text: str) -> TurnResult:
+    async def run_turn(self, arguments: CellArguments, text: str, *, blocking: bool = False) -> TurnResult:
         """One turn of the chosen session, shown in the current cell.
+
+        ``blocking`` says that the kernel handles nothing else meanwhile, no click either.
 
         Raises:
             UsageError: an argument cannot be carried out.
@@ -120,38 +128,39 @@ class AgentService:
             raise UsageError("The cell has no task for the agent. Write what you want below the %%agent line.")
         if self._running is not None:
             raise UsageError("Another turn is running in this kernel. Wait for its end, or stop it with %agent stop.")
-        if arguments.session:
-            self._current_name = arguments.session
-        session = self.current
+        session = self.session(arguments.session or self._current_name)
         choice = session.choose(arguments)
-        attached = read_attachments(arguments.attach, session.settings.workspace)
+        policy = _configured("unattended policy", self._defaults.default_unattended, POLICIES)
+        attached = read_attachments(arguments.attach, session.folder(new=arguments.new))
         if arguments.new:
             session.reset()
         with session.prepared(choice) as engine, agent_cell(self.shell):
+            self._current_name = session.name
             watch = NamespaceWatch(self.shell)
             transcript = Transcript(choice.role, choice.model, choice.mode)
             attended = is_attended(self.shell)
-            view = choose_view(self.shell, transcript, attended, engine.request_interrupt)
+            view = choose_view(self.shell, transcript, attended and not blocking, engine.request_interrupt)
             cell = TurnCell(engine, view, self.main, lambda usage: cost(choice.model, usage))
-            self._arrange_answers(session, cell, view, attended)
+            self._arrange_answers(session, cell, view, attended, policy)
             self._running = cell
             try:
                 view.open()
                 await cell.play(text + attached.text, attached.attachments, attached.refs)
             finally:
                 self._running = None
-                view.close(_footer(cell, watch.changes(), session.settings.workspace))
+                footer = _footer(cell, watch.changes(), session.settings.workspace)
+                session.add_up(cell.result.usage, cell.result.cost)
+                if arguments.output:
+                    self.shell.user_ns[arguments.output] = cell.result
+                view.close(footer)
         if cell.kernel_interrupted:
             drop_queued_cells(self.shell)
         result = cell.result
-        session.add_up(result.usage, result.cost)
-        if arguments.output:
-            self.shell.user_ns[arguments.output] = result
         if result.status == "error":
             raise TurnError(result.error or "The turn ended with an error.", cell.error_type or "AgentError", result)
         return result
 
-    def _arrange_answers(self, session: Session, cell: TurnCell, view: TurnView, attended: bool) -> None:
+    def _arrange_answers(self, session: Session, cell: TurnCell, view: TurnView, attended: bool, policy: str) -> None:
         """Set up who answers approvals and questions during this turn."""
         permissions, workspace = session.permissions, session.settings.workspace
 
@@ -171,7 +180,7 @@ class AgentService:
                 on_main=cell.on_main,
                 card_view=LiveCards(view, make_card) if isinstance(view, LiveView) else None,
                 prompt=typed.approve if typed is not None else None,
-                policy=one_of("unattended policy", self._defaults.default_unattended, POLICIES),
+                policy=policy,
                 record=record,
             )
         )
@@ -192,8 +201,7 @@ class AgentService:
 
     def set_mode(self, mode: str) -> None:
         """Change the current session's mode, for a running turn too."""
-        self.current.settings.mode = mode
-        self.current.permissions.mode = mode
+        self.current.choose_mode(mode)
 
     def tools(self) -> list[tuple[str, str, str]]:
         """Name, whether it is asked for, and what it does, of each tool."""
@@ -229,6 +237,16 @@ class AgentService:
             )
         permissions.allow_command_for_session(command)
         return f"run_shell runs {words[1]} without asking in this session. %agent new takes that back."
+
+
+def _configured(kind: str, value: str, known: Sequence[str]) -> str:
+    """A value from the configuration. Raises UsageError that says where to look for it."""
+    try:
+        return one_of(kind, value, known)
+    except UsageError as error:
+        word = "unattended" if kind.startswith("unattended") else kind
+        hint = f", or choose one here: %agent {kind} NAME" if kind in ("mode", "role") else ""
+        raise UsageError(f"{error} Correct ZQ_{word.upper()} or %config AgentMagics.{word}{hint}.") from None
 
 
 def _footer(cell: TurnCell, changes: NamespaceChanges, workspace: Path) -> Footer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 
@@ -13,10 +14,11 @@ from zq_notebook.assembly import create_default_engine, provider_for, registrati
 from zq_notebook.engine.messages import TokenUsage
 from zq_notebook.engine.ports import ProviderClient
 from zq_notebook.engine.turn import TurnEngine
-from zq_notebook.errors import ModelNotSetError
+from zq_notebook.errors import ModelNotSetError, UsageError
 from zq_notebook.notebook.cell_line import CellArguments
-from zq_notebook.notebook.settings import Settings
+from zq_notebook.notebook.settings import Choices, Settings
 from zq_notebook.permissions.decision import PermissionEngine
+from zq_notebook.providers.scripted import ScriptedProvider
 from zq_notebook.tools.registry import ToolRegistry
 
 DEFAULT_SESSION = "default"
@@ -29,24 +31,43 @@ class TurnChoice(msgspec.Struct, frozen=True):
     role: str
     mode: str
     max_iterations: int
+    reasoning_effort: str | None
 
 
 class Session:
     """One conversation. The engine is made with the first turn and kept until ``--new``.
 
-    ``add_tools`` puts the kernel's own tools into the engine's registry.
+    ``look_up`` gives the settings as they are now, from the user's choices and, once the conversation has begun, from
+    those with which it did. ``add_tools`` puts the kernel's own tools into the engine's registry.
     """
 
-    def __init__(self, name: str, settings: Settings, roles: AgentRegistry, add_tools: Callable[[ToolRegistry], None]):
+    def __init__(
+        self,
+        name: str,
+        look_up: Callable[[Choices, Settings | None], Settings],
+        roles: AgentRegistry,
+        add_tools: Callable[[ToolRegistry], None],
+    ) -> None:
         self.name = name
-        self.settings = settings
+        self.choices = Choices()
         self.roles = roles
         self.usage = TokenUsage()
         self.cost = 0.0
         self.turns = 0
+        self._look_up = look_up
         self._add_tools = add_tools
         self._engine: TurnEngine | None = None
-        self._providers: dict[str, tuple[object | None, ProviderClient]] = {}
+        self._begun: Settings | None = None
+        self._providers: dict[tuple[str, str | None], tuple[object | None, ProviderClient]] = {}
+
+    @property
+    def settings(self) -> Settings:
+        """What holds now. Raises UsageError for a setting that cannot be."""
+        return self._look_up(self.choices, self._begun)
+
+    def folder(self, *, new: bool) -> Path:
+        """The workspace of the next turn, which may begin a ``new`` conversation."""
+        return self._look_up(self.choices, None if new else self._begun).workspace
 
     @property
     def engine(self) -> TurnEngine:
@@ -62,9 +83,16 @@ class Session:
         assert isinstance(permissions, PermissionEngine)
         return permissions
 
+    def choose_mode(self, mode: str) -> None:
+        """Change the mode, for a running turn too."""
+        self.choices.mode = mode
+        if self._engine is not None:
+            self.permissions.mode = mode
+
     def reset(self) -> None:
         """Forget the conversation: history, allowances and totals. What the user chose stays."""
         self._engine = None
+        self._begun = None
         self._providers.clear()
         self.usage = TokenUsage()
         self.cost = 0.0
@@ -83,6 +111,7 @@ class Session:
             role=arguments.role or settings.role,
             mode=arguments.mode or settings.mode,
             max_iterations=arguments.max_iterations or settings.max_iterations,
+            reasoning_effort=settings.reasoning_effort,
         )
         if not choice.model:
             raise ModelNotSetError
@@ -91,11 +120,22 @@ class Session:
 
     @contextmanager
     def prepared(self, choice: TurnChoice) -> Iterator[TurnEngine]:
-        """The engine, set up for one turn; afterwards the session's own choices hold again."""
+        """The engine, set up for one turn; afterwards the session's own mode holds again.
+
+        Raises:
+            UsageError: the turn before has not ended yet, or the model's provider cannot be made.
+        """
         engine = self.engine
+        if engine.busy:
+            raise UsageError(
+                "The turn that was stopped here is still ending: a tool or the model's server holds it up. Try again "
+                "in a moment, or start afresh with %%agent --new."
+            )
+        usual = self.settings.mode
         engine.model = choice.model
         engine.provider = self._provider(choice.model)
         engine.max_iterations = choice.max_iterations
+        engine.reasoning_effort = choice.reasoning_effort
         self.permissions.mode = choice.mode
         prompt = self._prompt(choice.role)
         if engine.messages[0]["content"] != prompt:
@@ -103,7 +143,7 @@ class Session:
         try:
             yield engine
         finally:
-            self.permissions.mode = self.settings.mode
+            self.permissions.mode = self.choices.mode or usual
 
     def add_up(self, usage: TokenUsage, cost: float | None) -> None:
         """Count one finished turn."""
@@ -114,13 +154,14 @@ class Session:
     def _provider(self, model: str) -> ProviderClient:
         # A cell that registers the model again must have an effect on a session that has used it.
         registered = registration(model)
-        known = self._providers.get(model)
+        log_dir = self.settings.log_dir
+        known = self._providers.get((model, log_dir))
         if known is None or known[0] is not registered:
-            known = self._providers[model] = registered, provider_for(model, self.settings.log_dir)
+            known = self._providers[model, log_dir] = registered, provider_for(model, log_dir)
         return known[1]
 
     def _prompt(self, role: str) -> str:
-        settings = self.settings
+        settings = self._begun or self.settings
         today = datetime.date.today().isoformat()
         return self.roles.build_system_prompt(role, settings.workspace, today, settings.lang, kernel=True)
 
@@ -129,7 +170,8 @@ class Session:
         engine = create_default_engine(
             workspace=settings.workspace,
             model=settings.model,
-            provider=self._provider(settings.model),
+            # Each turn brings its own; to make one now could fail for a model that is never used.
+            provider=ScriptedProvider(),
             mode=settings.mode,
             max_iterations=settings.max_iterations,
             reasoning_effort=settings.reasoning_effort,
@@ -142,4 +184,5 @@ class Session:
         registry = engine.registry
         assert isinstance(registry, ToolRegistry)
         self._add_tools(registry)
+        self._begun = settings
         return engine

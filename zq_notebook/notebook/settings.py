@@ -1,4 +1,4 @@
-"""What a session starts from: traitlets, environment, flags."""
+"""What holds for a session: the user's own choices, else traitlets, else environment."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ from pathlib import Path
 import msgspec
 
 
-class Settings(msgspec.Struct, kw_only=True):
-    """The choices of one session. ``%agent model``, ``mode`` and ``role`` change them; a cell's flags win for its turn.
+class Choices(msgspec.Struct, kw_only=True):
+    """What ``%agent model``, ``role`` and ``mode`` chose for one session; empty means: as configured."""
 
-    ``allowed_commands`` and ``shell_policy`` as in Manual §8.4 and §8.5.
+    model: str = ""
+    role: str = ""
+    mode: str = ""
+
+
+class Settings(msgspec.Struct, kw_only=True, frozen=True):
+    """Everything that holds for a turn, but for the cell's own flags.
+
+    ``workspace``, ``lang``, ``allowed_commands`` and ``shell_policy`` (Manual §8.4, §8.5) stay as they were when the
+    conversation began; the others are looked up for each turn.
     """
 
     model: str
