@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from typing import Any
 
+from zq_notebook.cancel import CancelToken
 from zq_notebook.errors import ToolError
 from zq_notebook.toolio import ToolContext, ToolOutput
 from zq_notebook.tools import budget, python_search, ripgrep
@@ -16,6 +18,7 @@ from zq_notebook.tools.registry import ToolMetadata, ToolRegistry
 from zq_notebook.tools.schema import function_schema
 
 DEFAULT_LIMIT = 200
+MAX_SECONDS = 60.0
 _METADATA = ToolMetadata(category="search", risk_level="low", capabilities=("read",), requires_approval=False)
 _SCHEMA = function_schema(
     "grep",
@@ -88,11 +91,12 @@ def register_search_tool(registry: ToolRegistry, workspace: str | os.PathLike[st
             raise ToolError(f"{place_of.show(place)} is neither a file nor a directory.")
         if "\n" in args["pattern"] or "\0" in args["pattern"]:
             raise ToolError("The pattern must be one line: lines are searched one by one.")
+        stop = CancelToken()
         query = Query(
             pattern=args["pattern"],
             place=place,
             workspace=place_of.root,
-            cancel=ctx.cancel,
+            cancel=stop,
             globs=(args["glob"],) if args.get("glob") else (),
             context=args.get("context") or 0,
             mode=args.get("mode") or "content",
@@ -101,7 +105,22 @@ def register_search_tool(registry: ToolRegistry, workspace: str | os.PathLike[st
             ignored=bool(args.get("ignored")),
             limit=args.get("limit") or DEFAULT_LIMIT,
         )
-        found = find(query, ripgrep.find_ripgrep(os.environ.get("PATH")))
+        # Some files never end, such as those in /sys: a search of everything must not hold up the turn.
+        remove = ctx.cancel.on_cancel(stop.set)
+        timer = threading.Timer(MAX_SECONDS, stop.set)
+        timer.start()
+        try:
+            found = find(query, ripgrep.find_ripgrep(os.environ.get("PATH")))
+        except ToolError as error:
+            if stop.is_set() and not ctx.cancel.is_set():
+                raise ToolError(
+                    f"The search took more than {MAX_SECONDS:g} s and was stopped. Search in a smaller directory, or "
+                    "give a glob."
+                ) from error
+            raise
+        finally:
+            timer.cancel()
+            remove()
         if not found:
             return ToolOutput(text="No matches.", summary="0 matches")
         text, summary = render(found, query.mode, query.limit, room=max(budget.limit() - 300, 100))
