@@ -200,6 +200,8 @@ def network_error(error: BaseException, server: Server, *, in_stream: bool = Fal
         )
     if "CERTIFICATE" in reason.upper():
         advice = "Its certificate is not trusted: set SSL_CERT_FILE to the certificates of your network."
+    elif "WRONG_VERSION_NUMBER" in reason:
+        advice = "It does not speak TLS: its address probably begins with http://, not https:// (OPENAI_BASE_URL)."
     elif server.local:
         advice = "Is the local model server running, and is OPENAI_BASE_URL its address?"
     else:

@@ -87,8 +87,12 @@ def _count(name: str, given: int | None, default: int, least: int) -> int:
 
 def _base_url(given: str | None) -> str:
     url = (given or _variable("OPENAI_BASE_URL") or DEFAULT_BASE_URL).strip()
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False  # a port that is none, brackets that do not fit
+    if not usable or any(char.isspace() for char in url):
         raise UsageError(
             "The model server's address (OPENAI_BASE_URL or base_url=) must begin with http:// or https:// and name a "
             "host, as in http://localhost:11434/v1. Correct it or unset it."
