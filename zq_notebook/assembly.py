@@ -49,10 +49,14 @@ def registered_models() -> list[str]:
 
 
 def provider_for(model: str, log_dir: str | Path | None = None) -> ProviderClient:
-    """The provider that serves ``model``: a registered one, the scripted demo for ``demo``, else OpenAIProvider."""
+    """The provider that serves ``model``: a registered one, the scripted demo for ``demo``, else OpenAIProvider.
+
+    Raises:
+        UsageError: what was registered for ``model`` is no provider and makes none.
+    """
     registered = _registered.get(model)
     if registered is not None:
-        return registered() if callable(registered) and not hasattr(registered, "stream") else registered  # type: ignore[return-value]
+        return _made(model, registered)
     if model == DEMO_MODEL:
         from zq_notebook.providers.demo import demo_provider
 
@@ -60,6 +64,25 @@ def provider_for(model: str, log_dir: str | Path | None = None) -> ProviderClien
     from zq_notebook.providers.openai import OpenAIProvider
 
     return OpenAIProvider(log_dir=log_dir)
+
+
+def _made(model: str, registered: ProviderClient | Callable[[], ProviderClient]) -> ProviderClient:
+    provider: Any = registered
+    if isinstance(registered, type) or not hasattr(registered, "stream"):
+        try:
+            provider = registered() if callable(registered) else registered
+        except Exception as error:
+            raise UsageError(
+                f"The provider for the model {model!r} could not be made ({type(error).__name__}: {error}). Correct "
+                "what register_model(…) was given."
+            ) from error
+    if not callable(getattr(provider, "stream", None)):
+        raise UsageError(
+            f"What is registered for the model {model!r} has no stream(…), so it is no provider. Give register_model "
+            "a provider, or a function that makes one."
+        )
+    client: ProviderClient = provider
+    return client
 
 
 def create_default_engine(
