@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib.metadata
 import os
 import shutil
 import socket
-import ssl
 import subprocess
 import urllib.error
 import urllib.request
@@ -16,7 +16,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-DEFAULT_BASE_URL = "https://api.openai.com/v1"
+from zq_notebook.assembly import registration
+from zq_notebook.errors import UsageError
+from zq_notebook.providers.settings import DEFAULT_BASE_URL, is_private_host, read_settings
+from zq_notebook.text.redact import shared
+from zq_notebook.text.truncate import shorten
+
 CONNECT_SECONDS = 3.0
 
 # Local model servers on the ports they use unless told otherwise.
@@ -52,7 +57,19 @@ def examine(model: str) -> list[Finding]:
         lambda: [_sandbox()],
     ]
     with ThreadPoolExecutor(len(checks)) as pool:
-        return [finding for findings in pool.map(lambda check: check(), checks) for finding in findings]
+        return [finding for findings in pool.map(_carefully, checks) for finding in findings]
+
+
+def _short(text: str) -> str:
+    return shorten(" ".join(text.split()), 200)
+
+
+def _carefully(check: Callable[[], list[Finding]]) -> list[Finding]:
+    """What a check finds; one that fails itself must not keep the others from being shown."""
+    try:
+        return check()
+    except Exception as error:
+        return [Finding("a check", False, _short(shared().redact(f"{type(error).__name__}: {error}")))]
 
 
 def report(findings: list[Finding]) -> str:
@@ -75,11 +92,18 @@ def _model(model: str) -> Finding:
     return Finding("model", False, "none chosen", "Set OPENAI_MODEL or run %agent model NAME; 'demo' needs no key.")
 
 
+def _needs_no_server(model: str) -> str:
+    """Why a model needs neither key nor server of OpenAI's kind; empty when it does."""
+    if registration(model) is not None:
+        return "not needed: the model has a provider of its own"
+    return "not needed for the scripted demo" if model == "demo" else ""
+
+
 def _key(model: str) -> Finding:
     if os.environ.get("OPENAI_API_KEY"):
         return Finding("API key", True, "OPENAI_API_KEY is set")
-    if model == "demo":
-        return Finding("API key", None, "not needed for the scripted demo")
+    if _needs_no_server(model):
+        return Finding("API key", None, _needs_no_server(model))
     if _is_local(_base_url()):
         return Finding("API key", None, "not set; a server on this machine usually needs none")
     return Finding(
@@ -92,29 +116,34 @@ def _key(model: str) -> Finding:
 
 
 def _base_url() -> str:
-    return os.environ.get("OPENAI_BASE_URL") or DEFAULT_BASE_URL
+    return os.environ.get("OPENAI_BASE_URL", "").strip() or DEFAULT_BASE_URL
 
 
 def _is_local(url: str) -> bool:
-    return (urlsplit(url).hostname or "") in ("localhost", "127.0.0.1", "::1")
+    try:
+        return is_private_host(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
 
 
 def _server(model: str) -> Finding:
-    url = _base_url()
-    shown = f"{urlsplit(url).scheme}://{urlsplit(url).hostname}" + (
-        f":{urlsplit(url).port}" if urlsplit(url).port else ""
-    )
-    if model == "demo":
-        return Finding("model server", None, "not needed for the scripted demo")
-    request = urllib.request.Request(f"{url.rstrip('/')}/models", method="GET")
+    if _needs_no_server(model):
+        return Finding("model server", None, _needs_no_server(model))
+    try:
+        settings = read_settings()
+    except UsageError as error:
+        return Finding("model server", False, "the settings cannot be used", str(error))
+    parts = urlsplit(settings.base_url)
+    shown = f"{parts.scheme}://{settings.host}"
+    request = urllib.request.Request(f"{shown}{parts.path.rstrip('/')}/models", method="GET")
     try:
         with urllib.request.urlopen(request, timeout=CONNECT_SECONDS):
             pass
     except urllib.error.HTTPError as error:
         # Any answer proves that the server is there; this request carries no key on purpose.
         return Finding("model server", True, f"{shown} answers (status {error.code} without a key)")
-    except (OSError, ssl.SSLError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = _short(shared().redact(str(getattr(error, "reason", error))))
         remedy = "Check OPENAI_BASE_URL, the network and HTTPS_PROXY, or start the local server."
         return Finding("model server", False, f"{shown} cannot be reached ({reason})", remedy)
     return Finding("model server", True, f"{shown} answers")
