@@ -104,6 +104,26 @@ def test_a_denial_with_a_typed_reason_reaches_the_model_whole(open_notebook: Ope
     notebook.wait_text(2, "False")
 
 
+def test_a_field_of_the_users_own_gets_every_character_while_an_approval_waits(open_notebook: OpenNotebook) -> None:
+    field = "import ipywidgets\nfield = ipywidgets.Text(placeholder='mine')\nfield"
+    notebook = open_notebook(
+        [loaded("Step(tool_calls=run('x = 1'))", "'done now'"), field, "%%agent\ngo", "print(field.value)"]
+    )
+    notebook.run(0)
+    notebook.wait_done(0)
+    notebook.run(1)
+    mine = notebook.output(1).get_by_placeholder("mine")
+    expect(mine).to_be_visible()
+    notebook.run(2)
+    card(notebook, 2)
+    mine.click()
+    mine.press_sequentially("typed while it waits", delay=20)
+    click(notebook, 2, "Allow once")
+    notebook.wait_text(2, "done now")
+    notebook.run(3)
+    notebook.wait_text(3, "typed while it waits")
+
+
 def test_always_this_tool_is_asked_once(open_notebook: OpenNotebook) -> None:
     notebook = open_notebook(
         [loaded("Step(tool_calls=run('n = 1'))", "Step(tool_calls=run('n += 1'))", "'done now'"), "%%agent\ngo", "n"]

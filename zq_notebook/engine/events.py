@@ -43,7 +43,11 @@ class EventType(StrEnum):
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all events. ``wire`` maps attribute names to wire names where they differ."""
+    """Base of all events.
+
+    ``renamed`` maps attribute names to wire names where they differ; ``in_process`` names the attributes that stay off
+    the wire.
+    """
 
     type: ClassVar[EventType]
     in_process: ClassVar[frozenset[str]] = frozenset()
@@ -91,35 +95,35 @@ def _as_text(value: object) -> str:
     return well_formed(str(value))
 
 
-class TurnStart(Event, frozen=True):
+class TurnStart(Event, frozen=True, kw_only=True):
     """A turn begins."""
 
     type = EventType.TURN_START
-    task_id: str
+    task_id: str = ""
     input: str
     attachment_count: int | None = None
     attachments: Sequence[Mapping[str, Any]] | None = None
 
 
-class AssistantDelta(Event, frozen=True):
+class AssistantDelta(Event, frozen=True, kw_only=True):
     """The next piece of the model's answer."""
 
     type = EventType.ASSISTANT_DELTA
     text: str
     req_id: str
-    task_id: str
+    task_id: str = ""
 
 
-class ReasoningDelta(Event, frozen=True):
+class ReasoningDelta(Event, frozen=True, kw_only=True):
     """The next piece of the model's reasoning."""
 
     type = EventType.REASONING_DELTA
     text: str
     req_id: str
-    task_id: str
+    task_id: str = ""
 
 
-class AssistantMessage(Event, frozen=True):
+class AssistantMessage(Event, frozen=True, kw_only=True):
     """One reply is complete. ``tool_calls`` are the names of the tools it asks for."""
 
     type = EventType.ASSISTANT_MESSAGE
@@ -127,26 +131,26 @@ class AssistantMessage(Event, frozen=True):
     reasoning: str
     tool_calls: Sequence[str]
     req_id: str
-    task_id: str
+    task_id: str = ""
     log_time: str
     usage: Mapping[str, Any] | None = None
 
 
-class ToolProposed(Event, frozen=True):
+class ToolProposed(Event, frozen=True, kw_only=True):
     """The model proposes a tool call; ``req_id`` is the id of that call here and in the events that follow it."""
 
     type = EventType.TOOL_PROPOSED
     req_id: str
     name: str
     arguments: Mapping[str, Any]
-    task_id: str
+    task_id: str = ""
 
 
-class PermissionRequired(Event, frozen=True):
+class PermissionRequired(Event, frozen=True, kw_only=True):
     """The approver is about to be asked."""
 
     type = EventType.PERMISSION_REQUIRED
-    task_id: str
+    task_id: str = ""
     req_id: str
     name: str
     arguments: Mapping[str, Any]
@@ -154,17 +158,17 @@ class PermissionRequired(Event, frozen=True):
     category: str
 
 
-class ToolStarted(Event, frozen=True):
+class ToolStarted(Event, frozen=True, kw_only=True):
     """A tool starts. ``start_time`` is ISO 8601 in UTC."""
 
     type = EventType.TOOL_STARTED
-    task_id: str
+    task_id: str = ""
     req_id: str
     name: str
     start_time: str | None = None
 
 
-class ToolFinished(Event, frozen=True):
+class ToolFinished(Event, frozen=True, kw_only=True):
     """A tool call has its result. ``duration`` is in milliseconds.
 
     ``output`` (pictures, a summary, something to show) is there for views in this process and not on the wire.
@@ -172,7 +176,7 @@ class ToolFinished(Event, frozen=True):
 
     type = EventType.TOOL_FINISHED
     in_process = frozenset({"output"})
-    task_id: str
+    task_id: str = ""
     req_id: str
     name: str
     status: str
@@ -182,25 +186,25 @@ class ToolFinished(Event, frozen=True):
     output: ToolOutput | None = None
 
 
-class IterationEnd(Event, frozen=True):
+class IterationEnd(Event, frozen=True, kw_only=True):
     """One model request and all its tool calls are done. Iterations count from 1."""
 
     type = EventType.ITERATION_END
     iteration: int
-    task_id: str
+    task_id: str = ""
 
 
-class TurnEnd(Event, frozen=True):
+class TurnEnd(Event, frozen=True, kw_only=True):
     """The last event of every turn: ``completed``, ``max_iterations_exceeded``, ``interrupted`` or ``error``."""
 
     type = EventType.TURN_END
     status: str
     iterations: int
     produced_files: Sequence[str]
-    task_id: str
+    task_id: str = ""
 
 
-class ErrorEvent(Event, frozen=True):
+class ErrorEvent(Event, frozen=True, kw_only=True):
     """The turn cannot go on. ``retriable`` says whether ``engine.retry()`` may help."""
 
     type = EventType.ERROR
@@ -210,24 +214,24 @@ class ErrorEvent(Event, frozen=True):
     iteration: int
     req_id: str
     log_time: str
-    task_id: str
+    task_id: str = ""
     stack: str | None = None
 
 
-class Interrupted(Event, frozen=True):
+class Interrupted(Event, frozen=True, kw_only=True):
     """The user stopped the turn."""
 
     type = EventType.INTERRUPTED
     iterations: int
     req_id: str
-    task_id: str
+    task_id: str = ""
 
 
-class Compacting(Event, frozen=True):
+class Compacting(Event, frozen=True, kw_only=True):
     """History is about to be compacted (token counts in tokens)."""
 
     type = EventType.COMPACTING
-    task_id: str
+    task_id: str = ""
     trigger: str
     tokens: int
     estimated: bool
@@ -237,12 +241,12 @@ class Compacting(Event, frozen=True):
     outbound_messages: int
 
 
-class Compacted(Event, frozen=True):
+class Compacted(Event, frozen=True, kw_only=True):
     """History was compacted."""
 
     type = EventType.COMPACTED
     req_id: str
-    task_id: str
+    task_id: str = ""
     method: str
     messages_before: int
     messages_after: int
@@ -253,21 +257,21 @@ class Compacted(Event, frozen=True):
     dropped_user_messages: int | None = None
 
 
-class QueueSteering(Event, frozen=True):
+class QueueSteering(Event, frozen=True, kw_only=True):
     """A queued instruction was given to the model."""
 
     type = EventType.QUEUE_STEERING
     text: str
-    task_id: str
+    task_id: str = ""
     attachments: Sequence[Mapping[str, Any]] | None = None
 
 
-class LlmRequest(Event, frozen=True):
+class LlmRequest(Event, frozen=True, kw_only=True):
     """The model is about to be asked."""
 
     type = EventType.LLM_REQUEST
     req_id: str
-    task_id: str
+    task_id: str = ""
     log_time: str
     model: str
     msg_count: int
@@ -275,18 +279,18 @@ class LlmRequest(Event, frozen=True):
     compact: bool | None = None
 
 
-class AskUserQuestion(Event, frozen=True):
+class AskUserQuestion(Event, frozen=True, kw_only=True):
     """The model asks the user something."""
 
     type = EventType.ASK_USER_QUESTION
-    task_id: str
+    task_id: str = ""
     question: str
     options: Sequence[str]
     allow_text: bool
     multi: bool
 
 
-class PlanProposed(Event, frozen=True):
+class PlanProposed(Event, frozen=True, kw_only=True):
     """The model proposes a plan."""
 
     type = EventType.PLAN_PROPOSED
@@ -295,7 +299,7 @@ class PlanProposed(Event, frozen=True):
     task_id: str = ""
 
 
-class DirectoryRequested(Event, frozen=True):
+class DirectoryRequested(Event, frozen=True, kw_only=True):
     """The model asks for access to a directory."""
 
     type = EventType.DIRECTORY_REQUESTED
@@ -306,7 +310,7 @@ class DirectoryRequested(Event, frozen=True):
     task_id: str = ""
 
 
-class LlmRetry(Event, frozen=True):
+class LlmRetry(Event, frozen=True, kw_only=True):
     """A request failed on the network and will be sent again in ``wait_ms`` milliseconds."""
 
     type = EventType.LLM_RETRY
@@ -318,7 +322,7 @@ class LlmRetry(Event, frozen=True):
     req_id: str
 
 
-class SessionNamed(Event, frozen=True):
+class SessionNamed(Event, frozen=True, kw_only=True):
     """The session got a name; ``source`` is ``auto`` or ``user``."""
 
     type = EventType.SESSION_NAMED
