@@ -8,20 +8,13 @@ from typing import cast
 
 import msgspec
 
-from zq_notebook.engine.events import (
-    AssistantDelta,
-    AssistantMessage,
-    Event,
-    EventType,
-    QueueSteering,
-    ReasoningDelta,
-    ToolFinished,
-    ToolProposed,
-    TurnStart,
-)
+from zq_notebook.engine.events import AssistantDelta, Event, EventType, ReasoningDelta
 from zq_notebook.text.redact import Redactor, StreamRedactor, shared
 
 Delta = AssistantDelta | ReasoningDelta
+
+# Compared with other events, never shown.
+_IDENTIFIERS = frozenset({"req_id", "task_id", "log_time", "start_time"})
 
 
 class EventRedactor:
@@ -67,20 +60,13 @@ class EventRedactor:
         self._streams.clear()
 
     def _other(self, event: Event) -> Event:
-        redact = self._redactor.redact
-        match event:
-            case AssistantMessage():
-                return msgspec.structs.replace(event, text=redact(event.text), reasoning=redact(event.reasoning))
-            case ToolProposed():
-                return msgspec.structs.replace(event, arguments=self._redactor.redact_data(event.arguments))
-            case ToolFinished(reason=str(reason)):
-                return msgspec.structs.replace(event, reason=redact(reason))
-            case TurnStart():
-                return msgspec.structs.replace(event, input=redact(event.input))
-            case QueueSteering():
-                return msgspec.structs.replace(event, text=redact(event.text))
-            case _:
-                return event
+        """``event`` with every text in it masked; a tool's output was masked when it was made."""
+        masked = {
+            name: self._redactor.redact_data(value)
+            for name in event.__struct_fields__
+            if isinstance(value := getattr(event, name), (str, dict, list)) and value and name not in _IDENTIFIERS
+        }
+        return msgspec.structs.replace(event, **masked)
 
 
 def _delta_key(event: Event) -> tuple[EventType, str] | None:

@@ -16,6 +16,7 @@ import msgspec
 from zq_notebook.errors import UsageError
 from zq_notebook.providers.failures import Server
 from zq_notebook.providers.settings import Settings
+from zq_notebook.text import redact
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 _CONNECT_TIMEOUT = 10.0  # seconds
 _KEEP_ALIVE = 60.0  # seconds
+
+# At level DEBUG some of these print headers, and the SDK's and ours may print what a server said about the key.
+_LOGGERS = (
+    *("openai", "openai._base_client", "openai._response", "openai._legacy_response", "httpx2"),
+    *(f"httpcore2.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")),
+    *("zq_notebook", "zq_notebook.engine", "zq_notebook.hooks", "zq_notebook.providers", "zq_notebook.notebook"),
+)
 
 
 class _Connection(msgspec.Struct):
@@ -89,6 +97,7 @@ def _make_client(settings: Settings, http_client: httpx2.AsyncClient | None) -> 
     import httpx2
     import openai
 
+    redact.guard_loggers(_LOGGERS)
     key = settings.require_key()
     seconds, idle = settings.timeout_ms / 1000, settings.stream_idle_ms / 1000
     # The time until an answer begins is watched in send(); once it streams, only the idle watchdog may end it.

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from zq_notebook.errors import StreamError
+from zq_notebook.providers.masking import mask_secrets
 
 T = TypeVar("T")
 
@@ -82,7 +83,7 @@ def _decode_leniently(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
 
 
 def _malformed(payload: bytes, why: str) -> StreamError:
-    shown = payload[:120].decode("utf-8", "replace")
+    shown = mask_secrets(payload.decode("utf-8", "replace"))[:120]
     return StreamError(
         f"The model's stream carried something unreadable ({why}): {shown!r}. Send the request again; when it keeps "
         "happening, the server or a proxy before it does not speak this API."

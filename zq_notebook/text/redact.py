@@ -193,6 +193,15 @@ class RedactingFilter(logging.Filter):
         return True
 
 
+_guard = RedactingFilter()
+
+
+def guard_loggers(names: Iterable[str]) -> None:
+    """Mask secrets in what is logged by the loggers of these names (a filter does not cover a logger's children)."""
+    for name in names:
+        logging.getLogger(name).addFilter(_guard)  # adding it again changes nothing
+
+
 @lru_cache(maxsize=1)
 def shared() -> Redactor:
     """The redactor of this process: every key that a provider is given is registered here."""
