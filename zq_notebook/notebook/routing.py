@@ -16,6 +16,7 @@ from typing import Any
 
 from zq_notebook.notebook import capture as capturing
 from zq_notebook.notebook.short_traceback import describe
+from zq_notebook.text.redact import shared
 
 _ABSENT = object()
 Replacement = Callable[..., Any]
@@ -121,6 +122,7 @@ def _publisher(original: Replacement) -> Replacement:
             display_id = (kwargs.get("transient") or {}).get("display_id")
             if capture.show(data, display_id, bool(kwargs.get("update"))):
                 return None
+            data = shared().redact_data(data)  # what a card shows is masked with the tool's output
         return original(data, metadata, *args, **kwargs)
 
     return publish
@@ -151,7 +153,7 @@ def _result_writer(original: Replacement, publish: Replacement) -> Replacement:
         if not capture.show_result(format_dict):
             token = capturing.aside()
             try:
-                publish(format_dict, md_dict)
+                publish(shared().redact_data(format_dict), md_dict)
             finally:
                 capturing.back(token)
         return None
