@@ -93,7 +93,9 @@ class TextStream:
 
     def _worth_parsing(self, added: str) -> bool:
         size = len(self._tail)
-        return "\n" in added if size <= PARSED_EACH_LINE else size >= self._parsed * 1.1
+        if size > PARSED_EACH_LINE:
+            return size >= self._parsed * 1.1
+        return "\n" in self._tail[-len(added) - 1 :]  # a new line, or the first text on one
 
     def _commit(self, final: bool) -> list[Op]:
         ops, blocks, at = list[Op](), top_level_blocks(self._tail), 0
