@@ -150,9 +150,12 @@ class ShellTasks:
             timer.daemon = True
             timer.start()
         return ToolOutput(
-            text=f"Started {task.id} in the background (process {task.process.pid}). Its output goes to {task.log}; "
-            f"look with shell_task_output(task_id='{task.id}'), end it with shell_task_kill.",
+            text=f"Started {task.id} in the background (process {task.process.pid}). Its output goes to "
+            f"{self._workspace.show(task.log)}; look with shell_task_output(task_id='{task.id}'), end it with "
+            "shell_task_kill.",
             summary=task.id,
+            # What stays in the notebook is the same on every run.
+            display={"text/plain": f"Started {task.id} in the background."},
         )
 
     def _task(self, args: Mapping[str, Any]) -> _Task:
