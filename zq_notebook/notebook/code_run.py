@@ -17,7 +17,7 @@ from zq_notebook.notebook.capture import Capture, Shown
 from zq_notebook.notebook.figures import own_figures
 from zq_notebook.notebook.rich_output import IMAGE_TYPES, bounded_image, readable
 from zq_notebook.notebook.routing import Routing
-from zq_notebook.notebook.short_traceback import CodeError
+from zq_notebook.notebook.short_traceback import CodeError, with_places
 from zq_notebook.notebook.sigint import uninterrupted
 from zq_notebook.text.terminal import plain
 from zq_notebook.text.truncate import clip_middle
@@ -28,6 +28,7 @@ MAX_DISPLAY_CHARS = 4_000
 MAX_IMAGES = 20
 _DRAIN_SECONDS = 0.25
 _NESTED = re.compile(r"run_(?:cell|line)_magic\(\s*['\"]agent['\"]")
+_ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{5,16}(?=>)")  # in <Line2D object at 0x7f…>
 _EXIT_WARNING = re.compile(r"^.*UserWarning: To exit: use 'exit', 'quit', or Ctrl-D\.\n(?:  warn\(.*\n)?", re.MULTILINE)
 
 
@@ -74,6 +75,7 @@ class CodeRun:
         self._capture = Capture(code, _fd_threads())
         self._error: BaseException | None = None
         self._described: CodeError | None = None
+        self._name = ""
         self._started = time.perf_counter()
         self._seconds: float | None = None
 
@@ -119,11 +121,13 @@ class CodeRun:
         result = capture.result
         seconds = self._seconds
         return CodeOutcome(
-            stdout=capture.stdout.value(),
-            stderr=stderr,
-            result=None if result is None else clip_middle(_text_of(result), MAX_RESULT_CHARS),
+            stdout=self._steady(capture.stdout.value()),
+            stderr=self._steady(stderr),
+            result=None if result is None else clip_middle(self._steady(_text_of(result)), MAX_RESULT_CHARS),
             result_html=_html_of(result) if result else None,
-            displays=tuple(clip_middle(text, MAX_DISPLAY_CHARS) for item in shown if (text := _text_of(item))),
+            displays=tuple(
+                clip_middle(self._steady(text), MAX_DISPLAY_CHARS) for item in shown if (text := _text_of(item))
+            ),
             display_html=tuple(html for item in shown if (html := _html_of(item)) is not None),
             images=images,
             passed_through=tuple(item.through for item in [*shown, *([result] if result else [])] if item.through),
@@ -136,6 +140,10 @@ class CodeRun:
             stop_reason=stop_reason,
             still_running=still_running,
         )
+
+    def _steady(self, text: str) -> str:
+        """``text`` without what differs from kernel to kernel and means nothing: addresses, and the names of cells."""
+        return with_places(_ADDRESS.sub("0x…", text), self._shell, self._name)
 
     async def _run_cell(self, flush: Any) -> None:
         shell, code = self._shell, self._code
@@ -150,8 +158,8 @@ class CodeRun:
                 "Code that the agent runs cannot start or steer an agent (%agent, %%agent). Do the step directly.",
             )
             return
-        name = shell.compile.get_code_name(code, transformed, shell.execution_count)
-        short_traceback.running.set(name)
+        self._name = shell.compile.get_code_name(code, transformed, shell.execution_count)
+        short_traceback.running.set(self._name)
         result = None
         try:
             result = await shell.run_cell_async(

@@ -9,6 +9,8 @@ import types
 from collections import deque
 from typing import Any
 
+from IPython.core.getipython import get_ipython
+
 from zq_notebook.notebook.inspection import Inspection, bounded
 from zq_notebook.notebook.safe_access import (
     MISSING,
@@ -24,7 +26,8 @@ from zq_notebook.notebook.safe_access import (
     module_dict,
     mro,
 )
-from zq_notebook.notebook.safe_repr import hides, preview
+from zq_notebook.notebook.safe_repr import hides, in_order, preview
+from zq_notebook.notebook.short_traceback import place_of
 from zq_notebook.text.terminal import plain
 from zq_notebook.text.truncate import group
 
@@ -81,7 +84,7 @@ def _sequence(value: Any, base: Any) -> Inspection:
     size = base.__len__(value)
     named = _field_names(value)
     lines = [f"{full_name(type(value))} of {size:,} items; {_types_of(base.__iter__(value), 'types')}"]
-    for number, item in enumerate(_first(base.__iter__(value))):
+    for number, item in enumerate(_first(in_order(base, value))):
         label = "" if base in (set, frozenset) else f"{named[number] if number < len(named) else f'[{number}]'} "
         lines.append(f"  {label}{_item(item)}")
     if size > _ITEMS:
@@ -123,7 +126,8 @@ def inspect_code(value: Any) -> Inspection | None:
         value = types.MethodType.__dict__["__func__"].__get__(value)
     if isinstance_of(value, types.FunctionType):
         code = value.__code__
-        lines = [f"function {value.__name__}{signature(value)}", f"defined in {code.co_filename}:{code.co_firstlineno}"]
+        place = code.co_filename if os.path.isfile(code.co_filename) else place_of(code.co_filename, get_ipython(), "")
+        lines = [f"function {value.__name__}{signature(value)}", f"defined in {place}, line {code.co_firstlineno}"]
         return Inspection(bounded(lines + _doc(value.__doc__)), f"function {value.__name__}")
     if isinstance_of(value, types.BuiltinFunctionType):
         text = value.__text_signature__

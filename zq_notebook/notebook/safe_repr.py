@@ -31,6 +31,8 @@ from zq_notebook.text.terminal import plain
 
 _MAX_INT_BITS = 4_000
 _ITEMS = 6
+_MAX_SORTED = 1_000
+_MAX_SORTED_BY_PREVIEW = 50
 # Their repr is short, quick and written in the standard library.
 _SAFE = (
     *(type(None), bool, float, complex, range, type(Ellipsis), type(NotImplemented)),
@@ -105,7 +107,7 @@ class _Previewer:
 
     def _sequence(self, value: Any, base: Any, brackets: str, depth: int) -> str:
         size = base.__len__(value)
-        items = [self.show(item, depth + 1) for item in self._while_room(_iterate(base, value))]
+        items = [self.show(item, depth + 1) for item in self._while_room(in_order(base, value))]
         more = f", … {size} items" if size > len(items) else ""
         comma = "," if base is tuple and size == 1 else ""
         body = f"{brackets[0]}{', '.join(items)}{comma}{more}{brackets[1]}" if size or base is not set else "set()"
@@ -143,8 +145,18 @@ class _Previewer:
             return  # it was changed by another thread while we looked
 
 
-def _iterate(base: Any, value: Any) -> Any:
-    return base.__iter__(value)
+def in_order(base: Any, value: Any) -> Iterable[Any]:
+    """The items of a container; those of a set sorted where that is cheap, as its own order differs from run to run."""
+    size = base.__len__(value)
+    if not one_of(base, (set, frozenset)) or size > _MAX_SORTED:
+        return base.__iter__(value)  # type: ignore[no-any-return]
+    try:
+        items = list(base.__iter__(value))
+    except RuntimeError:
+        return ()  # it was changed by another thread while we looked
+    if all(type(item) is str for item in items):
+        return sorted(items)
+    return sorted(items, key=preview) if size <= _MAX_SORTED_BY_PREVIEW else items
 
 
 def _int(value: int) -> str:

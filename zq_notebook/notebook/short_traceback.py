@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import linecache
 import os
+import re
 import sysconfig
 import traceback
 from types import TracebackType
@@ -19,6 +20,9 @@ _MAX_MESSAGE = 2_000
 _MAX_FRAMES = 12
 _MAX_LINE = 200
 _LIBRARY_DIRS = tuple({os.path.realpath(path) + os.sep for key, path in sysconfig.get_paths().items() if "lib" in key})
+
+# As warnings print it: <temporary directory>/ipykernel_<process>/<hash>.py
+_CELL_FILE = re.compile(r"[^\s\"'<>]*\bipykernel_\d+[/\\]\d+\.py\b")
 
 _PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -60,8 +64,8 @@ def _message(error: BaseException) -> str:
 
 
 def _syntax_place(error: SyntaxError, shell: Any) -> str:
-    place = _place(error.filename or "", shell)
-    lines = [f"  {place} line {error.lineno}" if error.lineno else f"  {place}"]
+    place = place_of(error.filename or "", shell)
+    lines = [f"  {place}, line {error.lineno}" if error.lineno else f"  {place}"]
     if error.text:
         source = error.text.rstrip("\n")[:_MAX_LINE]
         lines.append(f"    {source.lstrip()}")
@@ -79,7 +83,7 @@ def _frames(start: TracebackType | None, shell: Any) -> list[str]:
         code = frame.f_code
         if _is_users(code.co_filename, shell):
             text = linecache.getline(code.co_filename, number).strip()[:_MAX_LINE]
-            shown.append(f"  {_place(code.co_filename, shell)} line {number}, in {code.co_name}: {text}")
+            shown.append(f"  {place_of(code.co_filename, shell)}, line {number}, in {code.co_name}: {text}")
             last_hidden = ""
         elif shown and not _is_ours(
             code.co_filename
@@ -118,15 +122,26 @@ def _cell_number(filename: str, shell: Any) -> object | None:
     return names.get(filename) if isinstance(names, dict) else None
 
 
-def _place(filename: str, shell: Any) -> str:
-    if filename == running.get():
-        return "this code,"
+def place_of(filename: str, shell: Any, own: str | None = None) -> str:
+    """A file in a few words, the same in every kernel: cells by their number, other files by their name.
+
+    ``own`` is the name of the code that is being reported on; by default the one that runs.
+    """
+    if not filename or filename == (running.get() if own is None else own):
+        return "this code"
     number = _cell_number(filename, shell)
     if number is not None:
         # Code of the agent is compiled under the number that the user's next cell will have.
         mine = number == getattr(shell, "execution_count", None)
-        return "earlier code of the agent," if mine else f"cell In[{number}],"
-    return f"{os.path.basename(filename)}," if filename else "this code,"
+        return "earlier code of the agent" if mine else f"cell In[{number}]"
+    return os.path.basename(filename)
+
+
+def with_places(text: str, shell: Any, own: str) -> str:
+    """``text`` with the temporary names that the kernel gives to cells replaced by :func:`place_of`."""
+    if "ipykernel_" not in text:
+        return text
+    return _CELL_FILE.sub(lambda match: place_of(match[0], shell, own), text)
 
 
 def _library_place(filename: str) -> str:
