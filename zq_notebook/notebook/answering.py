@@ -6,7 +6,8 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 
-from zq_notebook.engine.approval import ApprovalReply, PermissionRequest
+from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
+from zq_notebook.errors import ToolError
 from zq_notebook.notebook.approvals import CHOICES, parse_typed_answer
 from zq_notebook.notebook.main_thread import MainThread
 from zq_notebook.notebook.view.approval import ApprovalCard
@@ -69,7 +70,10 @@ class TypedAnswers:
         else:
             print(f"{card.title}\n{card.plain_body()}")
         while True:
-            typed = input(prompt)
+            try:
+                typed = input(prompt)
+            except EOFError:
+                return ApprovalReply(ApprovalOutcome.DENY, reason="the input was closed", answered_by="prompt")
             reply = parse_typed_answer(typed, command=card.can_always_command)
             if reply is not None:
                 return reply
@@ -90,7 +94,10 @@ def _ask_question(question: str, options: Sequence[str], allow_text: bool, multi
     else:
         prompt = f"{asked}\n{prompt}"
     while True:
-        typed = input(prompt).strip()
+        try:
+            typed = input(prompt).strip()
+        except EOFError:
+            raise ToolError("The user closed the input without an answer.") from None
         chosen = _chosen(typed, options, multi)
         if chosen is not None:
             return chosen

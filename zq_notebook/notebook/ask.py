@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ async def ask(
     mode: str | None = None,
     session: str | None = None,
     new: bool = False,
-    attach: Sequence[str] = (),
+    attach: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     max_iterations: int | None = None,
 ) -> TurnResult:
     """Give the agent of this notebook a task and wait for the outcome.
@@ -32,7 +33,7 @@ async def ask(
         model, role, mode: for this turn, as the flags of ``%%agent``.
         session: name of the conversation; the notebook's current one by default.
         new: start the conversation afresh.
-        attach: names of files to attach.
+        attach: the file to attach, or several.
         max_iterations: model requests in this turn at most.
 
     Returns:
@@ -44,13 +45,18 @@ async def ask(
     """
     if in_agent_code():
         raise UsageError("The agent's own code cannot ask the agent. Run zq_notebook.ask(…) in a cell of yours.")
+    if not isinstance(prompt, str):
+        raise UsageError(f"The task for the agent is text, and got {type(prompt).__name__}.")
+    if max_iterations is not None and not (isinstance(max_iterations, int) and max_iterations >= 1):
+        raise UsageError(f"max_iterations is a whole number of at least 1, not {max_iterations!r}.")
+    files = [attach] if isinstance(attach, (str, os.PathLike)) else attach
     arguments = CellArguments(
         model=model,
         role=role,
         mode=one_of("mode", mode, MODES) if mode is not None else None,
         session=session,
         new=new,
-        attach=list(attach),
+        attach=[os.fspath(file) for file in files],
         max_iterations=max_iterations,
     )
     return await _service().run_turn(arguments, prompt)

@@ -93,7 +93,7 @@ def _summary(outcome: CodeOutcome) -> str:
     if outcome.still_running:
         return "still running"
     if outcome.stop_reason is not None:
-        return "time limit" if outcome.stop_reason == "timeout" else "interrupted"
+        return "time limit" if outcome.stop_reason == "timeout" else ""  # the call's own status says it
     if outcome.error is not None:
         return outcome.error.ename
     if outcome.images:

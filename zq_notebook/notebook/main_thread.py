@@ -210,7 +210,9 @@ class MainThread:
                 self._loop = None
                 waiting, self._queue = list(self._queue), deque()
             router.leave(self)
-            self._on_interrupt = None
+            # They know the cell, and with it the conversation, which may be forgotten now.
+            self._on_interrupt = self._before_job = None
+            self._context = contextvars.Context()
             for job in waiting:
                 job.fail(AgentError("The cell ended before this could run in the notebook."))
 
