@@ -59,6 +59,10 @@ class TypedAnswers:
         """Ask what the model wants to know: a number, several with commas, or text. For the engine's loop."""
         return self._main.run(lambda: _ask_question(question, options, allow_text, multi), name="the question")
 
+    def plan(self, plan: str) -> Awaitable[bool | str]:
+        """Ask whether a plan may be carried out; text is what to change in it. For the engine's loop."""
+        return self._main.run(lambda: _ask_plan(plan), name="the question about the plan")
+
     def _approve(self, request: PermissionRequest) -> ApprovalReply:
         card = self._make_card(request)
         always = " · c always this command" if card.can_always_command else ""
@@ -85,24 +89,39 @@ def _output_is_seen() -> bool:
     return type(sys.stdout).__module__ == "ipykernel.iostream" or sys.stdout.isatty()
 
 
+def _ask(text: str, prompt: str) -> str:
+    """Show ``text`` and read the answer at ``prompt``. Raises ToolError when the input is closed."""
+    if _output_is_seen():
+        print(text)
+    else:
+        prompt = f"{text}\n{prompt}"
+    try:
+        return input(prompt).strip()
+    except EOFError:
+        raise ToolError("The user closed the input without an answer.") from None
+
+
 def _ask_question(question: str, options: Sequence[str], allow_text: bool, multi: bool) -> str:
     asked = "\n".join([question, *(f"  {number}. {option}" for number, option in enumerate(options, 1))])
     hint = "numbers with commas between" if multi else "a number"
     prompt = "Your answer: " if not options else f"Your answer ({hint}{', or text' if allow_text else ''}): "
-    if _output_is_seen():
-        print(asked)
-    else:
-        prompt = f"{asked}\n{prompt}"
     while True:
-        try:
-            typed = input(prompt).strip()
-        except EOFError:
-            raise ToolError("The user closed the input without an answer.") from None
+        typed = _ask(asked, prompt)
         chosen = _chosen(typed, options, multi)
         if chosen is not None:
             return chosen
         if typed and (allow_text or not options):
             return typed
+        asked = "That is none of the answers."
+
+
+def _ask_plan(plan: str) -> bool | str:
+    typed = _ask(plan, "y carry it out · n do not · or what to change: ")
+    if typed.lower() in ("y", "yes"):
+        return True
+    if typed.lower() in ("", "n", "no"):
+        return False
+    return f"The user did not approve the plan yet, and wants a change: {typed}"
 
 
 def _chosen(typed: str, options: Sequence[str], multi: bool) -> str | None:

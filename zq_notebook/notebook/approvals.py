@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
-from zq_notebook.errors import AgentError, ApproverMissingError
+from zq_notebook.errors import ApproverMissingError
 
 ACKNOWLEDGE_SECONDS = 5.0
 POLICIES = ("deny", "allow", "error")
@@ -78,22 +78,21 @@ class ApprovalLadder:
         return await answered
 
 
-class NobodyThereError(ApproverMissingError):
-    """A call needs approval, nobody is there, and the unattended policy is ``error``."""
-
-    def __init__(self, tool_name: str) -> None:
-        AgentError.__init__(
-            self,
-            f"{tool_name} needs an approval, nobody is here to give it, and the unattended policy is 'error', so the "
-            f"turn was ended. Allow the tool beforehand (%agent allow {tool_name}), use --mode auto, or set "
-            "ZQ_UNATTENDED to 'deny' or 'allow'.",
-        )
+def nobody_there(tool_name: str) -> ApproverMissingError:
+    """The error of a call that needs approval where nobody is and the unattended policy is ``error``."""
+    error = ApproverMissingError(tool_name)
+    error.args = (
+        f"{tool_name} needs an approval, nobody is here to give it, and the unattended policy is 'error', so the turn "
+        f"was ended. Allow the tool beforehand (%agent allow {tool_name}), use --mode auto, or set ZQ_UNATTENDED to "
+        "'deny' or 'allow'.",
+    )
+    return error
 
 
 def unattended_reply(policy: str, request: PermissionRequest) -> ApprovalReply:
-    """What the policy says when nobody is there. Raises NobodyThereError for ``error``."""
+    """What the policy says when nobody is there. Raises ApproverMissingError for ``error``."""
     if policy == "error":
-        raise NobodyThereError(request.tool_name)
+        raise nobody_there(request.tool_name)
     outcome = ApprovalOutcome.ONCE if policy == "allow" else ApprovalOutcome.DENY
     reason = f"nobody is here to answer (unattended policy: {policy})"
     return ApprovalReply(outcome, reason=reason, answered_by="policy")

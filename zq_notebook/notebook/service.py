@@ -175,6 +175,7 @@ class AgentService:
 
         typed = TypedAnswers(view, self.main, make_card) if attended else None
         session.engine.set_question_handler(typed.question if typed is not None else None)
+        session.engine.set_plan_handler(typed.plan if typed is not None else None)
         session.engine.set_approver(
             ApprovalLadder(
                 on_main=cell.on_main,
