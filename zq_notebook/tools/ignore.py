@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
 _MAX_IGNORE_BYTES = 1024 * 1024
-ALWAYS_SKIPPED = frozenset({".git"})
+# Git's files and the agent's own: found only by who names them.
+ALWAYS_SKIPPED = (".agent", ".git")
 
 
 def repository_root(place: Path) -> Path | None:

@@ -17,7 +17,7 @@ import msgspec
 
 from zq_notebook.errors import ToolError
 from zq_notebook.permissions.paths import is_inside
-from zq_notebook.tools.ignore import Ignore, repository_root
+from zq_notebook.tools.ignore import ALWAYS_SKIPPED, Ignore, repository_root
 from zq_notebook.tools.matches import FileMatches, Line
 from zq_notebook.tools.query import MAX_MATCHES, InvalidPattern, Query
 
@@ -59,7 +59,7 @@ def _arguments(program: str, query: Query) -> Sequence[str]:
             arguments.append(f"--ignore-file={workspace / '.gitignore'}")
     # The last glob that fits decides.
     arguments += [f"--glob={_from_base(pattern, query)}" for pattern in query.globs]
-    arguments.append("--glob=!.git")
+    arguments += [f"--glob=!{name}" for name in ALWAYS_SKIPPED]
     if query.ignore_case:
         arguments.append("--ignore-case")
     if query.literal:
