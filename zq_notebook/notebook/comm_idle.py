@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -29,6 +30,7 @@ def idle_after_comms(shell: Any) -> Iterator[None]:
         return
     handle, publish = kernel.dispatch_shell, kernel._publish_status
     cell = kernel.get_parent("shell")
+    ended = _refuse_ended_parents(kernel)
 
     def publish_status(status: str, *args: Any, **kwargs: Any) -> Any:
         seen = _published.get()
@@ -58,6 +60,36 @@ def idle_after_comms(shell: Any) -> Iterator[None]:
         for name, ours in (("dispatch_shell", dispatch_shell), ("_publish_status", publish_status)):
             if vars(kernel).get(name) is ours:
                 delattr(kernel, name)
+        ended.append(_message_id(cell))
+
+
+def _refuse_ended_parents(kernel: Any) -> deque[str]:
+    """Keep a cell that has ended from becoming the kernel's current request again; returns the list of such cells.
+
+    After a widget message that it handled beside a cell, ipykernel 7.4 restores the request that was current when the
+    message came. Has the next cell begun meanwhile ("Run All"), that one loses its place: its idle status goes to the
+    ended cell, and its prompt stays ``[*]`` for ever.
+    """
+    set_parent = vars(kernel).get("set_parent")
+    ended: deque[str] | None = getattr(set_parent, "ended_cells", None)
+    if ended is not None:
+        return ended
+    ended = deque(maxlen=100)
+    original = kernel.set_parent
+
+    def set_living_parent(ident: Any, parent: Any, channel: str = "shell") -> None:
+        if channel == "shell" and _message_id(parent) in ended:
+            kernel._shell_context = contextvars.copy_context()  # threads of the user's find the current cell there
+            return
+        original(ident, parent, channel)
+
+    set_living_parent.ended_cells = ended  # type: ignore[attr-defined]
+    kernel.set_parent = set_living_parent
+    return ended
+
+
+def _message_id(message: Any) -> str:
+    return str((message or {}).get("header", {}).get("msg_id", ""))
 
 
 def _needs_help(kernel: Any) -> bool:
