@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import io
+import os
 import threading
 import tokenize
 from collections.abc import Mapping
@@ -126,6 +127,16 @@ class Capture:
                 return True
         return False
 
+
+def _leave_to_parent() -> None:
+    """In a forked child nobody would ever read the captures; ipykernel passes on what a child writes."""
+    for capture in _open_captures:
+        capture.open = False
+    _open_captures.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 _active: contextvars.ContextVar[Capture | None] = contextvars.ContextVar("zq_capture", default=None)
 _open_captures: list[Capture] = []
