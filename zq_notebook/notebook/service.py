@@ -276,4 +276,4 @@ def is_attended(shell: InteractiveShell) -> bool:
     kernel = getattr(shell, "kernel", None)
     if kernel is None:
         return sys.stdin is not None and sys.stdin.isatty()
-    return bool(kernel._allow_stdin)
+    return bool(getattr(kernel, "_allow_stdin", False))
