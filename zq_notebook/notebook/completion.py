@@ -56,7 +56,14 @@ def _for_line(before: list[str], current: str) -> list[str]:
 
     if not before:
         return list(COMMANDS)
-    values = {"model": _models, "role": _roles, "mode": lambda: list(MODES), "new": _sessions, "allow": _tools}
+    values = {
+        "model": _models,
+        "role": _roles,
+        "mode": lambda: list(MODES),
+        "new": _sessions,
+        "allow": _tools,
+        "autoload": lambda: ["on", "off"],
+    }
     find = values.get(before[0])
     return find() if find is not None and len(before) == 1 else []
 

@@ -25,7 +25,7 @@ def _open_figures() -> dict[int, Any] | None:
 def half_built_figures_kept() -> Iterator[None]:
     """While a cell waits for the agent, a click on a widget must not show and close the figures it was building."""
     inline = _inline()
-    if inline is None:
+    if inline is None or not (hasattr(inline.show, "_draw_called") and hasattr(inline.show, "_to_draw")):
         yield
         return
     drawn, to_draw = inline.show._draw_called, list(inline.show._to_draw)
