@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,7 @@ def _for_line(before: list[str], current: str) -> list[str]:
 
     if not before:
         return list(COMMANDS)
-    values = {
+    values: dict[str, Callable[[], list[str]]] = {
         "model": _models,
         "role": _roles,
         "mode": lambda: list(MODES),
