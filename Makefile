@@ -16,7 +16,7 @@ demo: $(VENV)/lab.stamp ## Run the quickstart notebook on the scripted model and
 	@$(BIN)/python .ci/demo.py
 
 lab: $(VENV)/lab.stamp ## Open the notebooks in JupyterLab
-	$(BIN)/jupyter lab --notebook-dir=$(NOTEBOOKS) 01_quickstart.ipynb $(LAB_OPTIONS)
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=$(NOTEBOOKS) $(LAB_OPTIONS) 01_quickstart.ipynb
 
 test: $(VENV)/test.stamp ## Everything that CI checks
 	@.ci/system-packages
