@@ -65,14 +65,14 @@ def _model(service: AgentService, words: list[str]) -> str:
     name = _at_most_one("model", words)
     if name is not None:
         service.current.choices.model = name
-    return f"model: {service.current.settings.model or 'none'}"
+    return f"model: {name or service.current.settings.model or 'none'}"
 
 
 def _mode(service: AgentService, words: list[str]) -> str:
     name = _at_most_one("mode", words)
     if name is not None:
         service.set_mode(one_of("mode", name, MODES))
-    mode = service.current.settings.mode
+    mode = name or service.current.settings.mode
     return f"mode: {mode} ({service.mode_words(mode)})"
 
 
@@ -80,7 +80,7 @@ def _role(service: AgentService, words: list[str]) -> str:
     name = _at_most_one("role", words)
     if name is not None:
         service.current.choices.role = one_of("role", name, service.roles.names())
-    lines = [f"role: {service.current.settings.role}"]
+    lines = [f"role: {name or service.current.settings.role}"]
     lines += [f"  {agent.name:<8} {agent.description}" for agent in service.roles.list()]
     return "\n".join(lines)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from zq_notebook.agents.prompts import resolve_lang
 from zq_notebook.agents.registry import AgentRegistry
 from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
 from zq_notebook.errors import UsageError
@@ -85,9 +84,9 @@ class AgentService:
         """Start the conversation of this name (by default the current one) afresh, and make it the current one."""
         if self.running:
             raise UsageError("A turn is running. Stop it with %agent stop, or wait for its end.")
-        self._current_name = name or self._current_name
-        session = self.current
+        session = self.session(name or self._current_name)
         session.reset()
+        self._current_name = session.name
         return session
 
     def _look_up(self, choices: Choices, begun: Settings | None) -> Settings:
