@@ -18,6 +18,8 @@ from tests.integration.provider_questions import (
     text_of,
 )
 from tests.integration.raw_server import Answer, RawServer, json_answer
+from tests.unit.engine.play import make_engine, of_type, play
+from tests.unit.providers.sse_bytes import data, delta
 from zq_notebook.errors import (
     ApiKeyMissingError,
     ApiStatusError,
@@ -211,3 +213,19 @@ async def test_socks_proxy_gets_one_clear_paragraph(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("ALL_PROXY", "socks9://127.0.0.1:1")
     with pytest.raises(UsageError, match="proxy settings"):
         await ask(OpenAIProvider(KEY, "http://model.test/v1"))
+
+
+async def test_arguments_nested_too_deeply_spoil_neither_this_turn_nor_the_next(raw_server: RawServer) -> None:
+    deep = '{"n":' + "[" * 2000 + "]" * 2000 + "}"
+    # Without ids and with one index for both: where a call begins is told from the arguments before it.
+    calls = [{"index": 0, "function": {"name": "look", "arguments": arguments}} for arguments in ('{"n":1}', deep, "")]
+    asks = Answer([data(*(delta(tool_calls=[call]) for call in calls), delta("tool_calls"), "[DONE]")])
+    raw_server.answers = [asks, CHAT_OK, CHAT_OK]
+    provider = OpenAIProvider(KEY, raw_server.base_url, api_mode="chat", max_retries=0)
+    engine = make_engine(provider, low={"look": lambda args: "seen"})
+    for text in ("look", "and now?"):
+        assert of_type(await play(engine, text), "turn_end")[0].data["status"] == "completed"
+        assert engine.messages[-1]["content"] == "from chat"
+    sent = raw_server.requests[2].body["messages"]
+    assert any("[" * 2000 in call["function"]["arguments"] for m in sent for call in m.get("tool_calls") or ())
+    await provider.aclose()

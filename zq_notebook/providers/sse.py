@@ -69,7 +69,7 @@ def decode_event(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
         return decoder.decode(payload)
     except msgspec.ValidationError as error:
         raise _malformed(payload, str(error)) from error
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _decode_leniently(decoder, payload)
 
 
@@ -77,7 +77,7 @@ def _decode_leniently(decoder: msgspec.json.Decoder[T], payload: bytes) -> T:
     """For servers that cut a character outside the BMP in two: ``json`` accepts the halves, msgspec does not."""
     try:
         event: T = msgspec.convert(json.loads(payload), type=decoder.type)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _malformed(payload, str(error)) from error
     return event
 

@@ -25,7 +25,7 @@ def is_complete_json(text: str) -> bool:
     """Whether ``text`` is one whole JSON object."""
     try:
         return isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return False
 
 

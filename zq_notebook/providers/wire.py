@@ -136,10 +136,11 @@ def sound_arguments(arguments: str) -> str:
     """Arguments as they may stand in a history.
 
     Many servers parse the arguments of earlier calls, and refuse the whole conversation for ever when the model once
-    wrote something that is not JSON. Such text is sent as the one field of an object instead.
+    wrote something that is not JSON. Such text is sent as the one field of an object instead, and so is JSON that is
+    nested too deeply to be read.
     """
     try:
         msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, UnicodeEncodeError):
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return encode({"invalid_arguments": arguments}).decode()
     return arguments

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.providers.sse_bytes import pieces
-from zq_notebook.providers.sse import HalfCharacters, SseParser
+from zq_notebook.errors import StreamError
+from zq_notebook.providers.sse import HalfCharacters, SseParser, decode_event
 
 STREAM = (
     b': keep-alive\n\ndata: {"a":1}\n\nevent: x\nid: 7\ndata: {"b":"\xc3\xa9"}\n\n'
@@ -49,3 +51,8 @@ def test_a_character_cut_in_two_halves_comes_out_whole(text: str, cut: int) -> N
     halves = HalfCharacters()
     joined = "".join(halves.join(part.decode("utf-16-le", "surrogatepass")) for part in (units[:at], units[at:]))
     assert joined == text
+
+
+def test_event_nested_too_deeply_is_a_broken_stream() -> None:
+    with pytest.raises(StreamError, match="unreadable"):
+        decode_event(msgspec.json.Decoder(dict), b'{"a":' + b"[" * 2000 + b"]" * 2000 + b"}")
