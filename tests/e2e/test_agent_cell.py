@@ -173,6 +173,20 @@ def test_the_kernels_stop_button_stops_running_code(open_notebook: OpenNotebook)
     notebook.wait_text(2, "True")
 
 
+def test_stop_works_while_code_keeps_the_kernel_busy(open_notebook: OpenNotebook) -> None:
+    code = "import time\\nt = 0\\nwhile t < 1200:\\n    time.sleep(0.05); t += 1"
+    notebook = open_notebook(
+        [loaded(f"Step(tool_calls=run('{code}'))", "'never'"), "%%agent --mode auto\ngo", "t < 1200"]
+    )
+    start(notebook)
+    expect(notebook.output(1)).to_contain_text("running", timeout=15_000)
+    notebook.output(1).get_by_role("button", name="Stop").click()
+    notebook.wait_done(1, timeout=8_000)
+    notebook.wait_text(1, "interrupted")
+    notebook.run(2)
+    notebook.wait_text(2, "True")
+
+
 def test_stop_works_while_awaiting_code_runs(open_notebook: OpenNotebook) -> None:
     code = "import asyncio\\nawait asyncio.sleep(600)"
     notebook = open_notebook([loaded(f"Step(tool_calls=run('{code}'))", "'never'"), "%%agent --mode auto\ngo"])

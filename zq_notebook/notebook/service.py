@@ -12,11 +12,13 @@ import msgspec
 from zq_notebook.agents.registry import AgentRegistry
 from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
 from zq_notebook.errors import UsageError
+from zq_notebook.languages.catalog import resolve_lang
 from zq_notebook.notebook.agent_cell import agent_cell
 from zq_notebook.notebook.answering import LiveCards, TypedAnswers
 from zq_notebook.notebook.approvals import POLICIES, ApprovalLadder
 from zq_notebook.notebook.attach import read_attachments
 from zq_notebook.notebook.cell_line import MODES, CellArguments, one_of
+from zq_notebook.notebook.control_stop import listen_for_stop
 from zq_notebook.notebook.kernel_tools import register_kernel_tools
 from zq_notebook.notebook.main_thread import MainThread
 from zq_notebook.notebook.namespace import NamespaceChanges, NamespaceWatch
@@ -52,6 +54,7 @@ class AgentService:
         self._sessions: dict[str, Session] = {}
         self._current_name = DEFAULT_SESSION
         self._running: TurnCell | None = None
+        listen_for_stop(shell, self.stop)
 
     # Sessions
 

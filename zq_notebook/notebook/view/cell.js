@@ -5,6 +5,23 @@ const PAGE = Math.random().toString(36).slice(2);
 const WIDGET_VIEW = "application/vnd.jupyter.widget-view+json";
 const FOLLOW_AFTER_MS = 1500;
 
+// While code of the agent keeps the kernel's main thread busy, a widget message waits behind it; the control channel does
+// not. The managers of JupyterLab and Notebook 7 know their kernel; elsewhere only the widget message is sent.
+function stopByControl(model) {
+  const kernel = model.widget_manager?.kernel;
+  if (!kernel?.sendControlMessage) return;
+  const header = {
+    msg_id: crypto.randomUUID?.() ?? `${PAGE}-${Math.random().toString(36).slice(2)}`,
+    msg_type: "zq_stop",
+    session: kernel.clientId,
+    username: kernel.username ?? "",
+    date: new Date().toISOString(),
+    version: "5.3",
+  };
+  const message = { header, parent_header: {}, metadata: {}, content: {}, buffers: [], channel: "control" };
+  kernel.sendControlMessage(message, false, true);
+}
+
 class Cell {
   constructor(model, host) {
     this.model = model;
@@ -24,6 +41,7 @@ class Cell {
       this.stop.setAttribute("aria-disabled", "true");
       this.stop.textContent = "Stopping…";
       this.send({ t: "stop" });
+      stopByControl(this.model);
     });
     this.stop.hidden = true;
     this.head.append(this.facts, this.stop);
