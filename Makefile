@@ -15,8 +15,8 @@ help: ## List the commands
 demo: $(VENV)/lab.stamp ## Run the quickstart notebook on the scripted model and print what happens
 	@$(BIN)/python .ci/demo.py
 
-lab: $(VENV)/lab.stamp ## Open the notebooks in JupyterLab
-	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=$(NOTEBOOKS) $(LAB_OPTIONS) 01_quickstart.ipynb
+lab: $(VENV)/lab.stamp ## Open the notebooks in JupyterLab; options for it: make lab LAB_OPTIONS="--no-browser --port=9000"
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) --notebook-dir=$(NOTEBOOKS) $(LAB_OPTIONS) $(NOTEBOOKS)/01_quickstart.ipynb
 
 test: $(VENV)/test.stamp ## Everything that CI checks
 	@.ci/system-packages
@@ -58,14 +58,17 @@ clean: ## Remove everything that make has made
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp is as new as the pyproject.toml it was installed from.
-$(BIN)/python:
-	@.ci/make-venv $(VENV)
+# A stamp is as new as the pyproject.toml it was installed from. $(call install,EXTRA) says so before it starts: it is slow.
+define install
+@echo "Installing into $(VENV) (a few minutes the first time)…"
+@[ -x $(BIN)/python ] || .ci/make-venv $(VENV)
+@$(BIN)/python -m pip install --quiet --editable '.[$(1)]'
+endef
 
-$(VENV)/lab.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[lab]'
+$(VENV)/lab.stamp: pyproject.toml
+	$(call install,lab)
 	@touch $@
 
-$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
+$(VENV)/test.stamp: pyproject.toml
+	$(call install,test)
 	@touch $@ $(VENV)/lab.stamp
