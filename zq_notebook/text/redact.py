@@ -21,8 +21,11 @@ from urllib.parse import quote
 MASK = "[redacted]"
 MIN_LENGTH = 8  # characters; a shorter value is never taken for a secret
 
+# Anywhere in a name (PGPASSWORD); or as one of the words between its underscores, perhaps numbered (API_KEYS_PROD).
 _SECRET_NAME = re.compile(
-    r"(?:^|_)(?:API_?KEYS?|KEY|TOKENS?|SECRETS?|PASSWORD|PASSWD|PASSPHRASE|PWD|PAT|CREDENTIALS?)(?:_ID|_\d+)?$|SECRET"
+    r"SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL"
+    r"|(?:(?:^|_|API|ACCESS|AUTH|MASTER|PRIVATE|SSH)KEYS?|TOKEN|(?:^|_)(?<!MAX_)(?<!CAP_)TOKENS|(?:^|_)PAT|_PWD)"
+    r"\d*(?:_|$)|(?:_|SSH)PASS$"
 )
 _COMMONPLACE = frozenset(
     {"changeme", "disabled", "no-key-needed", "no-key-required", "not-needed", "not-required", "password"}
@@ -138,7 +141,7 @@ class Redactor:
         return keep
 
     def _current_values(self) -> tuple[str, ...]:
-        secret = tuple(value for name, value in list(self._environ.items()) if _secret_name(name))
+        secret = tuple(value for name, value in list(self._environ.items()) if is_secret_name(name))
         with self._lock:
             if secret != self._seen:
                 from_environment = {value.strip() for value in secret if _is_secret_value(value.strip())}
@@ -209,7 +212,11 @@ def shared() -> Redactor:
 
 
 @lru_cache(maxsize=4096)
-def _secret_name(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
+    """Whether an environment variable of this name is likely to hold a secret. What it holds may still tell otherwise.
+
+    This is the one rule for what is masked in texts and for what commands do not find in their environment.
+    """
     return bool(_SECRET_NAME.search(name.upper()))
 
 

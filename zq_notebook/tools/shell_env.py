@@ -8,12 +8,8 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 
-from zq_notebook.text.redact import shared
+from zq_notebook.text.redact import is_secret_name, shared
 
-_SECRET_NAME = re.compile(
-    r"_?KEY$|_KEYS?_|_?TOKEN$|_TOKEN_|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|^OPENAI_|_PAT$|_PWD$|^AWS_SESSION",
-    re.IGNORECASE,
-)
 # Variables through which a shell runs something of its own, or that make an allowed name mean something else.
 _STEERING = re.compile(
     r"BASH_ENV|ENV|SHELLOPTS|BASHOPTS|BASH_FUNC_.*|PROMPT_COMMAND|PS4|CDPATH|GLOBIGNORE|POSIXLY_CORRECT"
@@ -42,7 +38,8 @@ def scrubbed_environment(environ: Mapping[str, str] | None = None) -> dict[str, 
     redact = shared().redact
     kept: dict[str, str] = {}
     for name, value in source.items():
-        if _SECRET_NAME.search(name) or _STEERING.fullmatch(name):
+        # The server's address and the like are the agent's own business, and may hold a password.
+        if is_secret_name(name) or name.upper().startswith("OPENAI_") or _STEERING.fullmatch(name):
             continue
         if name == "MPLBACKEND" and value.startswith("module://"):
             continue  # the notebook's own backend, which other interpreters may not have

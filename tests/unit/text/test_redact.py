@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zq_notebook.text.redact import MASK, MIN_LENGTH, RedactingFilter, Redactor, StreamRedactor, shared
+from zq_notebook.tools.shell_env import scrubbed_environment
 
 KEY = "sk-proj-4fT9xQ2mZ7wLk1Vb8nRc"
 
@@ -101,6 +102,26 @@ def test_secret_looking_variables_are_masked_and_others_are_not() -> None:
         assert redactor.redact(f"<{environ[name]}>") == f"<{MASK}>", name
     for name in ("SSH_KEY", "MONKEY", "KEYBOARD", "MAX_TOKENS"):
         assert redactor.redact(environ[name]) == environ[name], name
+
+
+SECRET_NAMES = """PGPASSWORD DB_PASSWORD_FILE GH_TOKEN_OLD API_KEYS_PROD MY_CREDENTIALS_JSON OPENAI_API_KEY api_key_2
+    CLIENT_SECRET AUTHKEY NPMTOKEN DB_PASS SSHPASS MYSQL_PWD GITHUB_PAT TOKENS_PROD KEY_OLD AWS_SESSION_TOKEN"""
+PLAIN_NAMES = """TURKEY HOTKEY MONKEY KEYBOARD_LAYOUT MAX_TOKENS COMPACTION_CAP_TOKENS TOKENIZERS_PARALLELISM PWD OLDPWD
+    PATH PATTERN BYPASS COMPASS"""
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES.split())
+def test_what_a_secret_name_holds_is_masked_and_withheld_from_commands(name: str) -> None:
+    environ = {name: "correct horse battery"}
+    assert Redactor(environ=environ).redact("a correct horse battery staple") == f"a {MASK} staple"
+    assert name not in scrubbed_environment(environ)
+
+
+@pytest.mark.parametrize("name", PLAIN_NAMES.split())
+def test_what_a_plain_name_holds_is_shown_and_reaches_commands(name: str) -> None:
+    environ = {name: "correct horse battery"}
+    assert Redactor(environ=environ).redact("correct horse battery") == "correct horse battery"
+    assert name in scrubbed_environment(environ)
 
 
 def test_variable_set_later_is_masked_too() -> None:
