@@ -49,10 +49,14 @@ class ModelNotSetError(AgentError):
 class ApproverMissingError(AgentError):
     """A tool needs approval and no approver was set (Manual §8.3, §21)."""
 
-    def __init__(self, tool_name: str) -> None:
+    def __init__(self, tool_name: str, explanation: str = "") -> None:
         super().__init__(
-            f"Tool {tool_name} requires approval, but no approver was set. Call engine.set_approver(…), "
-            "or create the engine with default_approval='deny' or 'allow'."
+            f"Tool {tool_name} requires approval, but "
+            + (
+                explanation
+                or "no approver was set. Call engine.set_approver(…), or create the engine with "
+                "default_approval='deny' or 'allow'."
+            )
         )
 
 
@@ -109,8 +113,8 @@ class ApiKeyMissingError(ProviderError):
 
     def __init__(self, variable: str = "OPENAI_API_KEY") -> None:
         super().__init__(
-            f"{variable} is not set. Set it in the environment before the kernel starts, pass api_key=… or a provider "
-            "of your own, or try the model 'demo', which needs no key."
+            f"{variable} is not set. Set it in the environment before Python or the kernel starts (%agent doctor "
+            "checks it), give it to OpenAIProvider(api_key=…), or try the model 'demo', which needs no key."
         )
 
 

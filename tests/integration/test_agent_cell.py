@@ -253,3 +253,19 @@ def test_a_cell_that_has_ended_does_not_take_the_place_of_the_next_one(kernel: K
     # What ipykernel does when a widget message of the ended cell is handled only now.
     reply = kernel.execute("kernel.set_parent([], old, channel='shell')\nold is not kernel.get_parent()")
     assert reply.text == "True"
+
+
+def test_what_was_allowed_is_just_that_and_can_be_taken_back(kernel: Kernel) -> None:
+    shell = "Step(tool_calls=[('run_shell', {'command': %r})])"
+    kernel.execute("%agent allow run_shell git status", check=True)
+    kernel.execute(f"script({shell % 'git push --force'}, 'done', {shell % 'git status'}, 'done')", check=True)
+    assert "nobody is here" in shown(kernel.execute("%%agent\ngo"))
+    assert "nobody is here" not in shown(kernel.execute("%%agent\ngo"))
+    assert "asked for again" in kernel.execute("%agent disallow run_shell git status").stdout
+    kernel.execute(f"script({shell % 'git status'}, 'done')", check=True)
+    assert "nobody is here" in shown(kernel.execute("%%agent\ngo"))
+    assert "nothing to take back" in str(kernel.execute("%agent disallow run_code").error)
+
+
+def test_a_task_behind_agent_is_sent_to_the_cell(kernel: Kernel) -> None:
+    assert "write %%agent on the first line" in str(kernel.execute("%agent summarise the orders").error)

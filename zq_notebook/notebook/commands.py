@@ -26,6 +26,11 @@ def run_command(service: AgentService, line: str) -> None:
     """Carry out the line behind ``%agent`` and print its answer. Raises UsageError with what to write instead."""
     words = split_words(line, "%agent")
     name = words[0] if words else "help"
+    if name not in COMMANDS and len(words) > 1:
+        raise UsageError(
+            f"There is no %agent command {name!r}. To give the agent a task, write %%agent on the first line of a cell "
+            "and the task below it; %agent help lists the commands."
+        )
     one_of("%agent command", name, list(COMMANDS))
     text = COMMANDS[name].run(service, words[1:])
     if text:
@@ -110,6 +115,12 @@ def _allow(service: AgentService, words: list[str]) -> str:
     return service.allow(words)
 
 
+def _disallow(service: AgentService, words: list[str]) -> str:
+    if not words:
+        raise UsageError("%agent disallow needs what to ask for again: a tool, or run_shell and a command.")
+    return service.disallow(words)
+
+
 def _doctor(service: AgentService, words: list[str]) -> str:
     from zq_notebook.notebook import doctor
 
@@ -153,7 +164,8 @@ COMMANDS: dict[str, Command] = {
     "tools": Command("", "what the agent can do, and what of it is asked for", _tools),
     "new": Command("[SESSION]", "forget the conversation and start a new one", _new),
     "stop": Command("", "stop the running turn", _stop),
-    "allow": Command("TOOL | run_shell PROGRAM", "allow a tool, or a program in run_shell, for this session", _allow),
+    "allow": Command("TOOL | run_shell COMMAND", "allow a tool or commands that begin so, for this session", _allow),
+    "disallow": Command("TOOL | run_shell COMMAND", "ask again for what was allowed", _disallow),
     "autoload": Command("[on|off]", "load zq_notebook in every new or restarted kernel by itself", _autoload),
     "doctor": Command("", "check key, model, server, versions, widgets and programs", _doctor),
     "help": Command("", "this list", _help),

@@ -63,6 +63,7 @@ def _for_line(before: list[str], current: str) -> list[str]:
         "mode": lambda: list(MODES),
         "new": _sessions,
         "allow": _tools,
+        "disallow": _allowed,
         "autoload": lambda: ["on", "off"],
     }
     find = values.get(before[0])
@@ -97,6 +98,11 @@ def _sessions() -> list[str]:
 def _tools() -> list[str]:
     magics = _magics()
     return [name for name, _, _ in magics.service.tools()] if magics is not None else []
+
+
+def _allowed() -> list[str]:
+    magics = _magics()
+    return [name.removeprefix("run_shell ") for name in magics.service.allowances()] if magics is not None else []
 
 
 def _files(current: str) -> list[str]:

@@ -7,7 +7,6 @@ import importlib.metadata
 import os
 import shutil
 import socket
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -202,11 +201,5 @@ def _program(program: str, purpose: str, remedy: str, name: str = "") -> Finding
 
 
 def _sandbox() -> Finding:
-    path = shutil.which("bwrap")
-    if path is None:
-        return Finding("sandbox", None, "bwrap not found; commands are asked for, not confined", "Install bubblewrap.")
-    try:
-        subprocess.run([path, "--ro-bind", "/", "/", "true"], check=True, capture_output=True, timeout=CONNECT_SECONDS)
-    except (OSError, subprocess.SubprocessError):
-        return Finding("sandbox", None, "bwrap is there but cannot run here; commands are asked for, not confined")
-    return Finding("sandbox", True, f"{path} works")
+    bwrap = "bwrap is there" if shutil.which("bwrap") else "bwrap is not there"
+    return Finding("sandbox", None, f"this version confines no commands, it asks for them ({bwrap})")

@@ -172,6 +172,7 @@ Example:
 AgentMagics.agent_cell.__doc__ = CELL_HELP
 AgentMagics.agent_line.__doc__ = """%agent COMMAND
 
-Shows or changes the agent's session: status, model, mode, role, tools, new, stop, allow, autoload, doctor, help.
+Shows or changes the agent's session: status, model, mode, role, tools, new, stop, allow, disallow, autoload, doctor,
+help.
 %agent help says what each does; %%agent? explains the cell.
 """

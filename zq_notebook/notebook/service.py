@@ -141,7 +141,7 @@ class AgentService:
             watch = NamespaceWatch(self.shell)
             transcript = Transcript(choice.role, choice.model, choice.mode)
             attended = is_attended(self.shell)
-            view = choose_view(self.shell, transcript, attended and not blocking, engine.request_interrupt)
+            view = choose_view(self.shell, transcript, attended and not blocking, self.stop)
             cell = TurnCell(engine, view, self.main, lambda usage: cost(choice.model, usage))
             self._arrange_answers(session, cell, view, attended, policy)
             self._running = cell
@@ -231,15 +231,22 @@ class AgentService:
         name = one_of("tool", words[0], names)
         if len(words) == 1:
             permissions.allow_tool_for_session(name)
-            return f"{name} runs without asking in this session. %agent new takes that back."
+            return f"{name} runs without asking in this session. %agent disallow takes that back."
         command = " ".join(words[1:])
-        if name != "run_shell" or not permissions.can_always_allow_command(name, {"command": command}):
+        if name != "run_shell" or not permissions.allow_prefix_for_session(command):
             raise UsageError(
-                f"{command!r} cannot be allowed for {name}. Only run_shell takes a program, and only one that does not "
-                "run whatever it is given; otherwise allow the whole tool."
+                f"{command!r} cannot be allowed for {name}. Only run_shell takes a command, and only a plain one that "
+                "does not run whatever it is given; otherwise allow the whole tool."
             )
-        permissions.allow_command_for_session(command)
-        return f"run_shell runs {words[1]} without asking in this session. %agent new takes that back."
+        return f"run_shell runs what begins with {command!r} without asking. %agent disallow takes that back."
+
+    def disallow(self, words: list[str]) -> str:
+        """Take back what :meth:`allow` or an *Always* button allowed; returns what to print."""
+        name = " ".join(words[1:] if words[0] == "run_shell" and len(words) > 1 else words)
+        if not self.current.permissions.disallow_for_session(name):
+            allowed = ", ".join(self.allowances()) or "nothing"
+            raise UsageError(f"{name!r} was not allowed, so there is nothing to take back. Allowed: {allowed}.")
+        return f"{name} is asked for again."
 
 
 def _configured(kind: str, value: str, known: Sequence[str]) -> str:

@@ -148,6 +148,19 @@ class PermissionEngine:
         if self._exemptions.can_remember(command):
             self._exemptions.programs.add(parse_plain(command).program)
 
+    def allow_prefix_for_session(self, prefix: str) -> bool:
+        """Allow commands that begin with ``prefix`` until the session ends, as ``allowed_commands`` does.
+
+        False, and nothing changes, for what is no plain command or would run whatever it is given.
+        """
+        return self._exemptions.add_prefix(prefix)
+
+    def disallow_for_session(self, name: str) -> bool:
+        """Take back an allowance for a tool, a program or a command prefix; false when there is none such."""
+        known = name in self.allow_tools
+        self.allow_tools.discard(name)
+        return self._exemptions.remove(name) or known
+
     def can_always_allow_command(self, tool_name: str, arguments: Mapping[str, object]) -> bool:
         """Whether "always allow this command" would have an effect for this call; only ``run_shell`` has it."""
         command = arguments.get("command") if tool_name == "run_shell" else None

@@ -29,6 +29,25 @@ class Exemptions:
             return False
         return not runs_anything(plain.program) and objection(plain.words) is None
 
+    def add_prefix(self, entry: str) -> bool:
+        """Exempt what begins with ``entry``; false, and nothing happens, when it is no plain command."""
+        words = _entry_words(entry)
+        if not words or runs_anything(words[0]):
+            return False
+        if words not in self._prefixes:
+            self._prefixes.append(words)
+            self.configured = (*self.configured, entry)
+        return True
+
+    def remove(self, entry: str) -> bool:
+        """Take back a prefix or a program; false when there is none such."""
+        words = _entry_words(entry)
+        known = entry in self.programs or words in self._prefixes
+        self.programs.discard(entry)
+        self._prefixes = [prefix for prefix in self._prefixes if prefix != words]
+        self.configured = tuple(e for e in self.configured if _entry_words(e) != words)
+        return known
+
     def judge(self, command: str, cwd: Path, workspace: Path) -> tuple[str | None, str | None]:
         """Why ``command`` may run unasked in ``cwd``, or ``None``; and in that case what kept it from an exemption."""
         if not self._prefixes and not self.programs:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def choose_view(
-    shell: InteractiveShell, transcript: Transcript, attended: bool, on_stop: Callable[[], None]
+    shell: InteractiveShell, transcript: Transcript, attended: bool, on_stop: Callable[[], object]
 ) -> TurnView:
     """Text in a terminal, append-only outputs where nobody watches, else the live view.
 

@@ -32,7 +32,7 @@ class LiveView:
 
     writes_cards = False
 
-    def __init__(self, transcript: Transcript, on_stop: Callable[[], None]) -> None:
+    def __init__(self, transcript: Transcript, on_stop: Callable[[], object]) -> None:
         self.transcript = transcript
         self.display_id = uuid.uuid4().hex
         self._on_stop = on_stop
