@@ -61,7 +61,7 @@ clean: ## Remove everything that make has made
 # A stamp is as new as the pyproject.toml it was installed from. $(call install,EXTRA) says so before it starts: it is slow.
 define install
 @echo "Installing into $(VENV) (a few minutes the first time)…"
-@[ -x $(BIN)/python ] || .ci/make-venv $(VENV)
+@[ -x $(BIN)/pip ] || .ci/make-venv $(VENV)
 @$(BIN)/python -m pip install --quiet --editable '.[$(1)]'
 endef
 

@@ -7,7 +7,7 @@ import difflib
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, overload
 
 import msgspec
 
@@ -33,6 +33,7 @@ from zq_notebook.tools.workers import run_in_thread
 F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 RiskLevel = Literal["low", "medium", "high"]
+_CHOICES = {"risk_level": ("low", "medium", "high"), "risk_class": tuple(RiskClass)}
 _FIELDS = {
     "category": "category",
     "riskLevel": "risk_level",
@@ -61,8 +62,7 @@ class ToolMetadata(msgspec.Struct, frozen=True):
     interactive: bool = False
 
     def __post_init__(self) -> None:
-        if self.risk_level not in ("low", "medium", "high"):
-            raise UsageError(f"risk_level must be 'low', 'medium' or 'high', not {self.risk_level!r}.")
+        _check_choice("risk_level", self.risk_level)
         if self.requires_approval is None:
             msgspec.structs.force_setattr(self, "requires_approval", self.risk_level != "low")
 
@@ -71,15 +71,27 @@ class ToolMetadata(msgspec.Struct, frozen=True):
         """Metadata from an object or a mapping in snake_case or camelCase. Raises :class:`UsageError`."""
         if isinstance(value, ToolMetadata):
             return value
+        if not isinstance(value, Mapping | None):
+            raise UsageError(f"The metadata of a tool is a ToolMetadata or a dictionary of its fields, not {value!r}.")
         fields: dict[str, Any] = {}
         for key, item in (value or {}).items():
             if key not in _FIELDS:
                 raise UsageError(f"Tool metadata has no field {key!r}. Known fields: {', '.join(_FIELDS)}.")
             fields[_FIELDS[key]] = item
+        for name in _CHOICES.keys() & fields.keys():
+            _check_choice(name, fields[name])
         try:
             return msgspec.convert(fields, cls, strict=True)
         except msgspec.ValidationError as error:
             raise UsageError(f"The tool metadata cannot be used: {error}.") from None
+
+
+def _check_choice(name: str, value: object) -> None:
+    """Raise :class:`UsageError` that lists the choices unless ``value`` is one. ``None`` leaves a risk class open."""
+    choices = _CHOICES[name]
+    if value not in choices and not (name == "risk_class" and value is None):
+        listed = ", ".join(f"'{choice}'" for choice in choices[:-1])
+        raise UsageError(f"The {name} of a tool must be {listed} or '{choices[-1]}', not {value!r}.")
 
 
 class ToolSpec(msgspec.Struct, kw_only=True):
@@ -157,6 +169,10 @@ class ToolRegistry:
         self._schemas = None
         return spec
 
+    @overload
+    def tool(self, metadata: F, /) -> F: ...
+
+    @overload
     def tool(
         self,
         metadata: ToolMetadata | Mapping[str, Any] | None = None,
@@ -165,13 +181,26 @@ class ToolRegistry:
         description: str | None = None,
         source: str = "internal",
         **fields: Any,
-    ) -> Callable[[F], F]:
+    ) -> Callable[[F], F]: ...
+
+    def tool(
+        self,
+        metadata: Any = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        source: str = "internal",
+        **fields: Any,
+    ) -> Any:
         """A decorator that registers an ordinary function with a schema from its type hints and docstring.
 
         The arguments arrive by name and already converted (enums, dataclasses …); a parameter called ``ctx`` gets the
         :class:`ToolContext` and is not shown to the model. Metadata may also be given as keywords:
-        ``@registry.tool(category="data", risk_level="low")``.
+        ``@registry.tool(category="data", risk_level="low")``. Without parentheses, ``@registry.tool``, every call of
+        the tool is asked for. Raises :class:`UsageError` for metadata that cannot be used.
         """
+        if callable(metadata):
+            return self.tool(None, name=name, description=description, source=source, **fields)(metadata)
 
         def decorate(func: F) -> F:
             derived = derive_tool(func, name=name, description=description)

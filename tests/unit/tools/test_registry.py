@@ -560,6 +560,46 @@ async def test_schema_from_hints_and_docstring(func: Any) -> None:
     assert "did you mean count?" in (await registry.call("t", '{"path": "p", "cout": 1}', ToolContext())).text
 
 
+async def test_decorator_without_parentheses_registers_a_tool_that_is_asked_for() -> None:
+    registry = ToolRegistry()
+
+    @registry.tool
+    def double(number: int) -> int:
+        """Twice the number."""
+        return 2 * number
+
+    assert double(2) == 4
+    assert registry.names() == ["double"]
+    spec = registry.get("double")
+    assert spec is not None
+    assert spec.metadata == ToolMetadata()
+    assert (await registry.call("double", '{"number": 4}', ToolContext())).text == "8"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"risk_level": "lowest"}, "The risk_level of a tool must be 'low', 'medium' or 'high', not 'lowest'."),
+        ({"riskLevel": ["low"]}, "The risk_level of a tool must be 'low', 'medium' or 'high', not ['low']."),
+        (
+            {"risk_class": "raed"},
+            "The risk_class of a tool must be 'read', 'write', 'execute' or 'external', not 'raed'.",
+        ),
+    ],
+)
+def test_metadata_that_is_none_of_the_choices_lists_them(fields: dict[str, Any], message: str) -> None:
+    registry = ToolRegistry()
+    with pytest.raises(UsageError) as raised:
+        registry.tool(**fields)(lambda: 1)
+    assert str(raised.value) == message
+    assert registry.names() == []
+
+
+def test_text_in_place_of_metadata_is_refused_with_a_sentence() -> None:
+    with pytest.raises(UsageError, match="dictionary of its fields, not 'low'"):
+        ToolRegistry().tool("low")(lambda: 1)  # type: ignore[call-overload]
+
+
 async def test_rich_types_are_described_and_converted() -> None:
     registry = ToolRegistry()
 
