@@ -1,7 +1,8 @@
 """The model ``demo``: its words are canned, its tools are real.
 
-It knows the tasks of the quickstart notebook and plays a scripted turn for each, whose later steps use what the tools
-really returned. To any other task it answers with what this model is and how to choose a real one.
+It knows the tasks of the quickstart notebook and of the README's program, and plays a scripted turn for each, whose
+later steps use what the tools really returned. To any other task it answers with what this model is and how to choose a
+real one.
 """
 
 from __future__ import annotations

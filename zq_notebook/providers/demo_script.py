@@ -1,4 +1,4 @@
-"""What the model ``demo`` says: one scene per task of the quickstart notebook, and one for everything else."""
+"""What the model ``demo`` says: a scene for each task of the quickstart notebook and of the README, one for the rest."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Turn:
         """The same in the results of the whole conversation."""
         return _last_match(pattern, (*self.earlier, *self.results))
 
-    def say(self, text: str, tool: str = "", **arguments: str) -> Step:
+    def say(self, text: str, tool: str = "", **arguments: str | int) -> Step:
         """A reply, with a call of ``tool`` if one is named. The first one of a conversation says who is speaking."""
         if self.first and self.replies == 0:
             text = f"{WHO_IS_SPEAKING}\n\n{text}"
@@ -250,6 +250,28 @@ def say_what_is_open(turn: Turn) -> Step:
     )
 
 
+# -- the README: a program of one's own
+
+NAMED = 8  # entries that are called by their names
+
+
+def look_into_folder(turn: Turn) -> Step:
+    """List the folder, then say what the list holds."""
+    if turn.replies == 0:
+        return turn.say("Let me look.", "list_files", path=".", depth=1)
+    listing = turn.results[-1] if turn.results else ""
+    if "is empty, or everything in it is ignored" in listing:
+        return turn.say("Nothing is in this folder, or nothing that its `.gitignore` lets me see.")
+    *entries, footer = listing.splitlines() or [""]
+    if not entries or not footer.endswith("1 levels deep]"):
+        return turn.say("The folder could not be listed, so I do not know what is in it.")
+    more = re.match(r"\[([\d,]+) more", footer)
+    total = len(entries) + (int(more[1].replace(",", "")) if more else 0)
+    names = ", ".join(f"`{entry.partition(' -> ')[0]}`" for entry in entries[:NAMED])
+    rest = f" and {total - NAMED:,} more" if total > NAMED else ""
+    return turn.say(f"This folder holds {total:,} {'entry' if total == 1 else 'entries'}: {names}{rest}.")
+
+
 @dataclass(frozen=True)
 class Scene:
     """A turn in the script: a phrase that its prompt holds, the tools it needs, and what it does."""
@@ -264,4 +286,5 @@ SCENES = (
     Scene("which region lost revenue", frozenset({"run_code"}), explain_fall),
     Scene("write what you found to out/west.md", frozenset({"write_file"}), write_report),
     Scene("what did you not check", frozenset(), say_what_is_open),
+    Scene("what is in this folder", frozenset({"list_files"}), look_into_folder),
 )

@@ -18,6 +18,7 @@ from zq_notebook.engine.history import problems
 from zq_notebook.engine.turn import TurnEngine
 from zq_notebook.permissions.decision import PermissionEngine, RiskClass
 from zq_notebook.providers.demo import demo_provider
+from zq_notebook.tools.files import register_read_only_file_tools
 from zq_notebook.tools.registry import ToolMetadata, ToolRegistry
 
 ORDERS = Path(__file__).parents[3] / "notebooks" / "data" / "orders.csv"
@@ -34,6 +35,7 @@ CLEAN = "What has to be cleaned before anything is calculated?"
 EXPLAIN = "Clean it, find out which region lost revenue, and why."
 WRITE = "Write what you found to out/west.md."
 OPEN = "What did you not check?"
+FOLDER = "What is in this folder?"
 
 
 def schema(name: str, *arguments: str) -> dict[str, Any]:
@@ -48,7 +50,7 @@ class Workbench:
         mpl.use("agg")
         self.variables: dict[str, Any] = {"orders": pd.read_csv(ORDERS, parse_dates=["date"])}
         self.written: dict[str, str] = {}
-        registry = ToolRegistry()
+        self.registry = registry = ToolRegistry()
         if with_tools:
             registry.register(lambda args: sorted(self.variables), READ, schema("list_variables"))
             registry.register(
@@ -150,6 +152,35 @@ async def test_missing_table_ends_the_turn_without_a_claim(bench: Workbench) -> 
     del bench.variables["orders"]
     assert "needs the table `orders`" in await bench.ask(EXPLAIN)
     assert bench.tool_status == [("run_code", "error")]
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        ([], "Nothing is in this folder"),
+        (["notes.txt"], "This folder holds 1 entry: `notes.txt`."),
+        (["b.txt", "a/c.txt"], "This folder holds 2 entries: `a/`, `b.txt`."),
+        ([f"{n}.txt" for n in range(9)], "This folder holds 9 entries: `0.txt`, "),
+        ([f"{n}.txt" for n in range(9)], "`7.txt` and 1 more."),
+        ([f"{n:04}.txt" for n in range(1200)], "This folder holds 1,200 entries: `0000.txt`, "),
+    ],
+)
+async def test_folder_is_described_from_its_real_list(tmp_path: Path, names: list[str], said: str) -> None:
+    folder = tmp_path / "folder"
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x", encoding="utf-8")
+    folder.mkdir(exist_ok=True)
+    bench = Workbench(tmp_path)
+    register_read_only_file_tools(bench.registry, folder)
+    assert said in await bench.ask(FOLDER)
+    assert bench.tool_status == [("list_files", "ok")]
+
+
+async def test_folder_that_cannot_be_listed_is_not_described(bench: Workbench, tmp_path: Path) -> None:
+    register_read_only_file_tools(bench.registry, tmp_path / "gone")
+    assert "I do not know what is in it" in await bench.ask(FOLDER)
+    assert bench.tool_status == [("list_files", "error")]
 
 
 async def test_any_other_task_lists_variables_and_says_how_to_choose_a_model(bench: Workbench) -> None:
