@@ -1,4 +1,4 @@
-"""What the model ``demo`` says: a scene for each task of the quickstart notebook and of the README, one for the rest."""
+"""What the model ``demo`` says: a scene for each task of the quickstart notebook and of the README, one for others."""
 
 from __future__ import annotations
 
