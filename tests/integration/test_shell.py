@@ -385,19 +385,61 @@ async def test_closing_ends_background_tasks(shell: Shell) -> None:
     await asyncio.to_thread(wait_until_gone, [pid, int((shell.workspace / "child").read_text())])
 
 
-def test_end_of_the_process_ends_background_tasks(tmp_path: Path) -> None:
+async def test_closing_the_registry_ends_background_tasks(shell: Shell) -> None:
+    output = await shell.run("sleep 60", background=True)
+    await asyncio.to_thread(shell.registry.close)
+    await asyncio.to_thread(wait_until_gone, [int(output.text.split("process ")[1].split(")")[0])])
+
+
+def run_and_exit(workspace: Path, command: str, then: str = "") -> list[int]:
+    """A process of its own that has ``command`` run in the background, forgets its tools, does ``then`` and ends.
+
+    Returns the numbers that it printed, first that of the command's shell.
+    """
     script = f"""
-import asyncio
+import asyncio, gc, os, sys, threading
 from zq_notebook.toolio import ToolContext
 from zq_notebook.tools.registry import ToolRegistry
 from zq_notebook.tools.shell import register_shell_tool
-registry = ToolRegistry()
-register_shell_tool(registry, {str(tmp_path)!r})
-output = asyncio.run(registry.call("run_shell", {{"command": "sleep 60", "background": True}}, ToolContext()))
-print(output.text.split("process ")[1].split(")")[0])
+def start():
+    registry = ToolRegistry()
+    register_shell_tool(registry, {str(workspace)!r})
+    return asyncio.run(registry.call("run_shell", {{"command": {command!r}, "background": True}}, ToolContext()))
+pid = int(start().text.split("process ")[1].split(")")[0])
+print(pid, flush=True)
+gc.collect()
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
-    wait_until_gone([int(done.stdout)])
+    done = subprocess.run(
+        [sys.executable, "-c", script + then], capture_output=True, text=True, check=True, timeout=30, cwd=workspace
+    )
+    return [int(number) for number in done.stdout.split()]
+
+
+def test_end_of_the_process_ends_background_tasks_whose_session_is_gone(tmp_path: Path) -> None:
+    wait_until_gone(run_and_exit(tmp_path, "sleep 60"))
+
+
+def test_end_of_the_process_ends_what_an_ended_task_left_running(tmp_path: Path) -> None:
+    ended = """
+for thread in threading.enumerate():
+    if thread.name == "zq-shell-wait": thread.join()
+print(open("child").read())
+"""
+    pids = run_and_exit(tmp_path, "sleep 60 & echo $! > child", ended)
+    assert len(pids) == 2
+    wait_until_gone(pids)
+
+
+def test_forked_child_that_exits_leaves_background_tasks_alone(tmp_path: Path) -> None:
+    fork = """
+child = os.fork()
+if not child: sys.exit()
+os.waitpid(child, 0)
+print(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] not in "ZX" and 1)
+"""
+    pid, still_ran = run_and_exit(tmp_path, "sleep 60", fork)
+    assert still_ran
+    wait_until_gone([pid])
 
 
 # loops and threads

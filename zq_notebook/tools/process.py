@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -36,6 +37,7 @@ class ShellProcess:
         self._drained = threading.Event()
         self._ending = threading.Lock()
         self._process = self._start(command, cwd)
+        _unfinished.add(self)
         threading.Thread(target=self._read, name="zq-shell-read", daemon=True).start()
         threading.Thread(target=self._wait, name="zq-shell-wait", daemon=True).start()
 
@@ -76,6 +78,8 @@ class ShellProcess:
         self._process.wait()
         self.ended.set()
         self._on_change()
+        if not self._group_alive():
+            _unfinished.discard(self)
 
     @property
     def pid(self) -> int:
@@ -107,6 +111,7 @@ class ShellProcess:
                 self._signal(signal.SIGKILL, set())
         self._drained.wait(_DRAIN)
         self.capture.close()
+        _unfinished.discard(self)
         return left
 
     def _group_alive(self) -> bool:
@@ -142,6 +147,22 @@ class ShellProcess:
                     if mark in file.read(256 * 1024):
                         found.add(int(entry.name))
         return found
+
+
+# Whatever became of the tools that started them: a command does not outlive this process.
+_unfinished: set[ShellProcess] = set()
+
+
+@atexit.register
+def _end_all() -> None:
+    for process in list(_unfinished):
+        process.kill()
+        process.finish()
+
+
+if hasattr(os, "register_at_fork"):
+    # A forked child that exits in the ordinary way must not end what belongs to its parent.
+    os.register_at_fork(after_in_child=_unfinished.clear)
 
 
 def _has_living_member(group: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import inspect
+import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
@@ -29,6 +30,8 @@ from zq_notebook.tools.schema import (
     parse_json_object,
 )
 from zq_notebook.tools.workers import run_in_thread
+
+logger = logging.getLogger("zq_notebook.tools")
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -139,6 +142,7 @@ class ToolRegistry:
     def __init__(self) -> None:
         self._tools: dict[str, ToolSpec] = {}
         self._schemas: list[JsonSchema] | None = None
+        self._on_close: list[Callable[[], object]] = []
 
     def register(
         self,
@@ -283,6 +287,22 @@ class ToolRegistry:
             return _failed(outcome.error)
         finished = outcome.value()
         return finished if isinstance(finished, ToolOutput) else as_output(repr(finished))
+
+    def on_close(self, callback: Callable[[], object]) -> None:
+        """Have ``callback`` called by :meth:`close`, for tools that leave something running between calls."""
+        self._on_close.append(callback)
+
+    def close(self) -> None:
+        """End what the tools left running, such as background commands; each may take a second.
+
+        The tools stay, and what they start afterwards is ended by closing again. What a callback raises is logged.
+        """
+        for callback in self._on_close:
+            try:
+                callback()
+            except Exception:
+                # The others have something to end as well.
+                logger.exception("a tool could not end what it left running")
 
     def _no_such_tool(self, name: str, spec: ToolSpec | None) -> str:
         if spec is not None:

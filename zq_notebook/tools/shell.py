@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import os
 import threading
 import time
-import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -109,14 +107,13 @@ class _Task:
 
 
 class ShellTasks:
-    """The commands of one registry. :meth:`close` ends its background tasks; so does the end of the process."""
+    """The commands of one registry. Closing the registry ends its background tasks; so does the end of the process."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._tasks: dict[str, _Task] = {}
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
-        _all_tasks.add(self)
 
     def run_shell(self, args: Mapping[str, Any], ctx: ToolContext) -> ToolOutput:
         """Run one command (Manual §7.1)."""
@@ -203,15 +200,6 @@ class ShellTasks:
                 task.killed = True
                 task.process.kill()
             task.process.finish()
-
-
-_all_tasks: weakref.WeakSet[ShellTasks] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for tasks in list(_all_tasks):
-        tasks.close()
 
 
 def _expire(task: _Task) -> None:
@@ -301,10 +289,11 @@ def _report(capture: Capture, notes: list[str]) -> str:
 def register_shell_tool(registry: ToolRegistry, workspace: str | os.PathLike[str]) -> ShellTasks:
     """Register ``run_shell``, ``shell_task_output`` and ``shell_task_kill`` (Manual §7.1).
 
-    Returns the tasks, whose ``close()`` ends what runs in the background.
+    Returns the tasks, whose ``close()`` ends what runs in the background; ``registry.close()`` calls it.
     """
     tasks = ShellTasks(Workspace(workspace))
     registry.register(tasks.run_shell, _RUN_METADATA, _RUN)
     registry.register(tasks.shell_task_output, _TASK_METADATA, _OUTPUT)
     registry.register(tasks.shell_task_kill, _TASK_METADATA, _KILL)
+    registry.on_close(tasks.close)
     return tasks

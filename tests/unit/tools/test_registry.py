@@ -680,3 +680,16 @@ async def test_result_that_cannot_be_saved_is_shortened_and_says_so(tmp_path: Pa
 async def test_unusable_limit_counts_as_none(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("TOOL_RESULT_MAX_CHARS", value)
     assert len((await call(lambda args: "x" * 20_000)).text) == 20_000
+
+
+def test_closing_ends_everything_although_one_tool_fails(caplog: pytest.LogCaptureFixture) -> None:
+    registry, ended = ToolRegistry(), []
+
+    def fails() -> None:
+        raise OSError("still busy")
+
+    registry.on_close(fails)
+    registry.on_close(lambda: ended.append("second"))
+    registry.close()
+    assert ended == ["second"]
+    assert "still busy" in caplog.text
