@@ -7,6 +7,7 @@ import re
 import sys
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -27,6 +28,7 @@ MAX_RESULT_CHARS = 20_000
 MAX_DISPLAY_CHARS = 4_000
 MAX_IMAGES = 20
 _DRAIN_SECONDS = 0.25
+_KEPT = ("stdout", "stderr", "displayhook", "excepthook")
 _NESTED = re.compile(r"run_(?:cell|line)_magic\(\s*['\"]agent['\"]")
 _ADDRESS = re.compile(r"(?<= at )0x[0-9a-fA-F]{5,16}(?=>)")  # in <Line2D object at 0x7f…>
 _EXIT_WARNING = re.compile(r"^.*UserWarning: To exit: use 'exit', 'quit', or Ctrl-D\.\n(?:  warn\(.*\n)?", re.MULTILINE)
@@ -83,7 +85,7 @@ class CodeRun:
         """Run the code with the semantics of a cell. Errors of the code are kept, not raised."""
         shell, capture = self._shell, self._capture
         self._started = time.perf_counter()
-        streams = sys.stdout, sys.stderr
+        kept = {name: getattr(sys, name) for name in _KEPT}
         get_ipython = shell.user_ns.get("get_ipython")
         token = capturing.begin(capture)
         try:
@@ -94,10 +96,10 @@ class CodeRun:
                     self._error = self._error or error
                 with uninterrupted():
                     self._seconds = time.perf_counter() - self._started
-                    self._put_streams_back(streams)
+                    self._put_back(kept)
                     if "get_ipython" in shell.user_ns:  # without it no magic of the user's works, this one included
                         shell.user_ns["get_ipython"] = get_ipython
-                    await _drain(streams)
+                    await _drain((sys.stdout, sys.stderr))
         finally:
             with uninterrupted():
                 capturing.end(capture, token)
@@ -175,10 +177,14 @@ class CodeRun:
             shell.events.trigger("post_execute")
             shell.events.trigger("post_run_cell", result)
 
-    def _put_streams_back(self, streams: tuple[Any, Any]) -> None:
-        if (sys.stdout, sys.stderr) != streams:
-            sys.stdout, sys.stderr = streams
-            self._capture.stderr.write("(The code replaced sys.stdout or sys.stderr; they have been put back.)\n")
+    def _put_back(self, kept: Mapping[str, Any]) -> None:
+        """Undo what the code did to the hooks that the user's cells need."""
+        replaced = [name for name, value in kept.items() if getattr(sys, name, None) is not value]
+        for name in replaced:
+            setattr(sys, name, kept[name])
+        if replaced:
+            names = ", ".join(f"sys.{name}" for name in replaced)
+            self._capture.stderr.write(f"(The code replaced {names}; the originals have been put back.)\n")
 
     def _images(self) -> tuple[tuple[ImageData, ...], int]:
         found = self._capture.images()
