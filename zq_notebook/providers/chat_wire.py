@@ -15,6 +15,7 @@ from zq_notebook.providers.tool_calls import CallAssembler
 from zq_notebook.providers.wire import (
     Ask,
     encode,
+    encoded_blind,
     encoded_once,
     function_of,
     image_of,
@@ -60,12 +61,13 @@ def _encoded_messages(ask: Ask) -> Iterator[bytes]:
     """The history, each message encoded once; the pictures of a reply's tools follow its last tool message."""
     key = _KEY_DEEPSEEK if ask.deepseek else _KEY
     encode_one = _encode_for_deepseek if ask.deepseek else _encode_message
+    encoded_form = encoded_blind if ask.blind else encoded_once
     pictures: list[bytes] = []
     for message in ask.messages:
         if pictures and message.get("role") != "tool":
             yield _pictures_message(pictures)
             pictures = []
-        encoded = encoded_once(message, key, encode_one)
+        encoded = encoded_form(message, key, encode_one)
         if isinstance(encoded, bytes):
             yield encoded
         else:

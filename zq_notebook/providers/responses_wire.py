@@ -13,6 +13,7 @@ from zq_notebook.providers.responses_stream import ResponsesDecoder
 from zq_notebook.providers.wire import (
     Ask,
     encode,
+    encoded_blind,
     encoded_once,
     function_of,
     image_of,
@@ -56,7 +57,7 @@ class ResponsesWire:
         if ask.max_tokens is not None:
             after["max_output_tokens"] = max(ask.max_tokens, _LEAST_OUTPUT_TOKENS)
         after.update({name: ask.options[name] for name in ("temperature", "top_p") if name in ask.options})
-        return join_body(before, "input", _encoded_items(messages, ask.model), after)
+        return join_body(before, "input", _encoded_items(messages, ask), after)
 
     def decoder(self, server: Server) -> ResponsesDecoder:
         """A reader for the reply."""
@@ -93,8 +94,10 @@ def _reasoning(ask: Ask) -> dict[str, str]:
     return reasoning
 
 
-def _encoded_items(messages: Sequence[Mapping[str, Any]], model: str) -> Iterator[bytes]:
+def _encoded_items(messages: Sequence[Mapping[str, Any]], ask: Ask) -> Iterator[bytes]:
     """The history as items, each message encoded once."""
+    model = ask.model
+    encoded_form = encoded_blind if ask.blind else encoded_once
     # Encrypted reasoning is for the model that wrote it: kept apart by model.
     key_with_reasoning = f"{_KEY}/{model}"
 
@@ -105,7 +108,7 @@ def _encoded_items(messages: Sequence[Mapping[str, Any]], model: str) -> Iterato
         if PROVIDER_ITEMS in message:
             encoded = encoded_once(message, key_with_reasoning, encode_with_reasoning)
         else:
-            encoded = encoded_once(message, _KEY, _encode_message)
+            encoded = encoded_form(message, _KEY, _encode_message)
         if encoded:
             yield encoded
 

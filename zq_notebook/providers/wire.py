@@ -8,10 +8,13 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from zq_notebook.engine.messages import Message, StreamChunk
+from zq_notebook.providers.capabilities import supports_images
 from zq_notebook.providers.failures import Server
 from zq_notebook.text.unicode import well_formed_value
 
 T = TypeVar("T")
+
+PICTURE_NOT_SHOWN = "[image not shown: this model cannot see pictures]"
 
 
 class Ask(msgspec.Struct, kw_only=True):
@@ -30,6 +33,11 @@ class Ask(msgspec.Struct, kw_only=True):
     refused: frozenset[str] = frozenset()
     max_tokens: int | None = None
     options: Mapping[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def blind(self) -> bool:
+        """Whether the model is known not to take pictures; many servers refuse the whole request over one."""
+        return not supports_images(self.model)
 
 
 class Decoder(Protocol):
@@ -100,6 +108,24 @@ def encoded_once(message: Mapping[str, Any], key: str, encode_message: Callable[
             kept = message.encoded[key] = encode_message(message)
         return kept
     return encode_message(message)
+
+
+def encoded_blind(message: Mapping[str, Any], key: str, encode_message: Callable[[Mapping[str, Any]], T]) -> T:
+    """As :func:`encoded_once`, for a model that cannot see; messages that may hold pictures are kept apart for it."""
+    if message.get("role") not in ("user", "tool") or isinstance(message.get("content"), str):
+        return encoded_once(message, key, encode_message)
+    return encoded_once(message, f"{key}/blind", lambda seen: encode_message(_without_pictures(seen)))
+
+
+def _without_pictures(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``message`` with one note in place of all its pictures."""
+    parts = parts_of(message.get("content"))
+    pictures = [place for place, part in enumerate(parts) if part.get("type") == "image_url"]
+    if not pictures:
+        return message
+    kept = [part for part in parts if part.get("type") != "image_url"]
+    kept.insert(pictures[0], {"type": "text", "text": PICTURE_NOT_SHOWN})
+    return {**message, "content": kept}
 
 
 def join_body(before: Mapping[str, Any], list_name: str, items: Iterable[bytes], after: Mapping[str, Any]) -> bytes:

@@ -140,6 +140,25 @@ def test_pictures_of_tools_follow_all_tool_messages_of_the_reply() -> None:
     ]
 
 
+def test_model_that_cannot_see_gets_one_note_in_place_of_pictures() -> None:
+    history = [
+        Message(role="user", content=[{"type": "text", "text": "see"}, PICTURE, PICTURE, "and say"]),
+        Message(role="assistant", content=None, tool_calls=CALLS),
+        Message(role="tool", tool_call_id="c1", content=[{"type": "text", "text": "plot"}, PICTURE]),
+    ]
+    note = "[image not shown: this model cannot see pictures]"
+    seen = chat(history), responses(history)
+    blind_chat, blind_responses = chat(history, model="deepseek-chat"), responses(history, model="deepseek-chat")
+    assert [part["text"] for part in blind_chat["messages"][0]["content"]] == ["see", note, "and say"]
+    assert blind_chat["messages"][2:] == [{"role": "tool", "tool_call_id": "c1", "content": f"plot\n{note}"}]
+    assert [part["text"] for part in blind_responses["input"][0]["content"]] == ["see", note, "and say"]
+    assert [part["text"] for part in blind_responses["input"][2]["output"]] == ["plot", note]
+    # A change of models shows each one what it can take.
+    assert (chat(history), responses(history)) == seen
+    assert "AAAA" in json.dumps(seen[0])
+    assert "AAAA" in json.dumps(seen[1])
+
+
 def test_user_parts() -> None:
     content = [{"type": "text", "text": "see", "cache": 1}, {**PICTURE, "name": "a.png"}, {"type": "strange"}]
     history = [{"role": "user", "content": content}]
