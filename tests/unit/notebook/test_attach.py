@@ -27,6 +27,12 @@ def test_a_picture_goes_along_as_a_data_url_and_is_referred_to_without_its_bytes
     assert "dataUrl" not in attached.refs[0]
 
 
+@pytest.mark.parametrize("name", ["shot.dat", "shot.txt", "shot.jpg", "SHOT"])
+def test_a_picture_is_known_by_its_content_whatever_its_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(PIXEL)
+    assert read_attachments([name], tmp_path).attachments[0]["mimeType"] == "image/png"
+
+
 def test_text_is_quoted_behind_the_prompt_in_a_fence_that_it_cannot_close(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("a\n```\nb", encoding="utf-8")
     attached = read_attachments([str(tmp_path / "notes.md")], tmp_path)
@@ -39,6 +45,8 @@ def test_text_is_quoted_behind_the_prompt_in_a_fence_that_it_cannot_close(tmp_pa
     [
         (lambda p: None, "does not exist"),
         (lambda p: p.mkdir(), "not a regular file"),
+        (lambda p: p.touch(), "is empty"),
+        (lambda p: p.symlink_to(p), "cannot be read"),
         (lambda p: p.write_bytes(b"\x00\x01\x02"), "neither a picture"),
         (lambda p: p.write_bytes(b"\xff\xfe\xfa"), "neither a picture"),
         (lambda p: p.write_bytes(b"x" * (MAX_ATTACHMENT_BYTES + 1)), "is the limit"),
