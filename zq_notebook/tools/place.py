@@ -122,13 +122,8 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _keep_attributes(descriptor: int, existing: os.stat_result | None) -> None:
-    """Mode and owner of the file that is replaced; a new one follows the umask."""
-    if existing is None:
-        umask = os.umask(0)
-        os.umask(umask)
-        os.fchmod(descriptor, 0o666 & ~umask)
-        return
+def _keep_attributes(descriptor: int, existing: os.stat_result) -> None:
+    """Mode and owner of the file that is replaced."""
     if hasattr(os, "fchown") and (existing.st_uid, existing.st_gid) != (os.geteuid(), os.getegid()):
         # Only root may give files away; without that the new owner is whoever runs this.
         with contextlib.suppress(PermissionError):
@@ -160,11 +155,13 @@ def _write_below(root: Path, place: Path, data: bytes, shown: str) -> None:
     with _parent(root, place) as parent:
         existing = _existing(place.name, parent, shown)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
-        descriptor = os.open(temporary, flags, 0o600, dir_fd=parent)
+        # A new file follows the umask, which the system applies; one that replaces another opens up when it is complete.
+        descriptor = os.open(temporary, flags, 0o666 if existing is None else 0o600, dir_fd=parent)
         try:
             try:
                 _write_all(descriptor, data)
-                _keep_attributes(descriptor, existing)
+                if existing is not None:
+                    _keep_attributes(descriptor, existing)
             finally:
                 os.close(descriptor)
             os.rename(temporary, place.name, src_dir_fd=parent, dst_dir_fd=parent)

@@ -298,9 +298,22 @@ async def test_new_file_with_its_directories(workspace: Path, call: Call) -> Non
     assert output.text == "Created a/b/c.txt: 2 lines, 8 bytes."
     assert (workspace / "a/b/c.txt").read_bytes() == b"one\ntwo\n"
     assert ctx.produced_files == [str(workspace / "a/b/c.txt")]
-    umask = os.umask(0)
-    os.umask(umask)
-    assert (workspace / "a/b/c.txt").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o002])
+async def test_new_file_follows_the_umask_which_other_threads_see_unchanged(
+    workspace: Path, call: Call, umask: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_umask = os.umask
+    changes: list[int] = []
+    before = set_umask(umask)
+    try:
+        monkeypatch.setattr(os, "umask", lambda mask: changes.append(mask) or set_umask(mask))
+        await call("write_file", path="new.txt", content="x")
+    finally:
+        set_umask(before)
+    assert (workspace / "new.txt").stat().st_mode & 0o777 == 0o666 & ~umask
+    assert changes == []
 
 
 @pytest.mark.parametrize(
