@@ -127,7 +127,7 @@ class ToolSpec(msgspec.Struct, kw_only=True):
         else:
             given = parse_json_object(arguments or "", parameters)
         if not self._compiled:
-            self._validator = compile_validator(parameters)
+            self._validator = compile_validator(parameters, self.name)
             self._compiled = True
         return check_arguments(given, parameters, self._validator)
 

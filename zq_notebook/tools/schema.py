@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,6 +18,8 @@ import msgspec
 
 from zq_notebook.errors import ToolArgumentError
 from zq_notebook.text.unicode import well_formed_value
+
+logger = logging.getLogger("zq_notebook.tools")
 
 JsonSchema = Mapping[str, Any]
 Validator = Callable[[Any], Any]
@@ -130,15 +133,22 @@ def _refuse_remote(uri: str) -> Any:
     raise ValueError(f"a tool's schema may not refer to {uri}")
 
 
-def compile_validator(parameters: JsonSchema) -> Validator | None:
-    """A compiled check, or ``None`` when the schema itself cannot be used (the call is then made unchecked)."""
+def compile_validator(parameters: JsonSchema, name: str) -> Validator | None:
+    """A compiled check of the arguments of the tool called ``name``.
+
+    ``None``, and a warning in the log, when the schema itself cannot be used: calls are then made unchecked.
+    """
     import fastjsonschema
 
     remote = dict.fromkeys(("http", "https", "ftp", "file"), _refuse_remote)
     try:
         validator: Validator = fastjsonschema.compile(dict(parameters), handlers=remote, use_default=False)
-    except Exception:
+    except Exception as error:
         # Schemas of other people's tools come in every shape. What fastjsonschema raises is not one exception tree.
+        logger.warning(
+            "The arguments of the tool %s are not checked, as its schema cannot be used: %s: %s. Correct its parameters.",
+            *(name, type(error).__name__, error),
+        )
         return None
     return validator
 

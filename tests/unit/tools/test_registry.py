@@ -461,6 +461,17 @@ async def test_schema_that_cannot_be_compiled_does_not_keep_a_tool_from_running(
     assert (await call(lambda args: "ran", {"a": 1}, a={"type": "nonsense"})).text == "ran"
 
 
+async def test_schema_that_cannot_be_compiled_is_reported_once_with_the_name_of_its_tool(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    registry = ToolRegistry()
+    registry.register(lambda args: "ran", LOW, schema("odd_tool", a={"type": "nonsense"}))
+    for _ in range(2):
+        assert (await registry.call("odd_tool", {"a": 1}, ToolContext())).text == "ran"
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "odd_tool" in caplog.text
+
+
 def test_parsed_arguments_are_what_the_permission_engine_should_see() -> None:
     spec = ToolRegistry().register(lambda args: 1, LOW, schema(n={"type": "integer"}))
     assert spec.parse('{"n": "5"}') == {"n": 5}
