@@ -83,7 +83,7 @@ def _dict(value: dict[Any, Any]) -> Inspection:
 def _sequence(value: Any, base: Any) -> Inspection:
     size = base.__len__(value)
     named = _field_names(value)
-    lines = [f"{full_name(type(value))} of {size:,} items; {_types_of(base.__iter__(value), 'types')}"]
+    lines = [f"{full_name(type(value))} of {size:,} items; {_types_of(in_order(base, value), 'types')}"]
     for number, item in enumerate(_first(in_order(base, value))):
         label = "" if base in (set, frozenset) else f"{named[number] if number < len(named) else f'[{number}]'} "
         lines.append(f"  {label}{_item(item)}")
