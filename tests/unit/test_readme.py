@@ -2,58 +2,60 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from zq_notebook import ScriptedProvider, Step, TurnEnd, create_default_engine
-
-README = Path(__file__).parents[2] / "README.md"
-EMBEDDING, TOOL, TESTING = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), flags=re.DOTALL)
-
-
-async def run(source: str, names: dict[str, Any]) -> None:
-    """Run a cell's worth of code, with top-level await."""
-    code = compile(source, str(README), "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    made = eval(code, names)
-    if inspect.isawaitable(made):
-        await made
+REPOSITORY = Path(__file__).parents[2]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+SAID = (
+    "[list_files: ok]\nThis folder holds 1 entry: `program.py`.",
+    "[exchange_rate: ok, 1.08]\nA euro buys 1.08 dollars.",
+    "passed",
+)
 
 
-def test_embedding_example_is_a_program_that_runs(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(EMBEDDING, encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "program.py"], cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False
+def run_program(source: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run ``source`` as a program in ``folder``, as someone who copied it from the README does."""
+    (folder / "program.py").write_text(source, encoding="utf-8")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "ZQ_"))}
+    return subprocess.run(
+        [sys.executable, "program.py"],
+        cwd=folder,
+        env=inherited | variables,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
     )
-    assert done.returncode == 0, done.stderr
-    assert "I only follow a script" in done.stdout
 
 
-async def test_decorated_function_becomes_a_tool_the_model_can_call(tmp_path: Path) -> None:
-    model = ScriptedProvider(
-        [Step(tool_calls=[("exchange_rate", {"currency": "USD"})]), Step("That is 1.08.", expect="1.08")]
-    )
-    engine = create_default_engine(workspace=tmp_path, model="test", provider=model)
-    await run(TOOL, {"engine": engine, "RATES": {"USD": 1.08}})
-    with model:
-        events = [event async for event in engine.run("How much is a dollar?")]
-    assert isinstance(events[-1], TurnEnd)
+def test_there_is_an_expectation_for_every_program() -> None:
+    assert len(PROGRAMS) == len(SAID) == README.count("```python")
 
 
-async def test_scripted_model_example_plays_to_its_end(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("hello", encoding="utf-8")
-    names: dict[str, Any] = {"folder": tmp_path}
-    await run(TESTING, names)
-    assert names["events"][-1].status == "completed"
+@pytest.mark.parametrize(("number", "said"), list(enumerate(SAID)))
+def test_program_runs_when_it_is_copied(tmp_path: Path, number: int, said: str) -> None:
+    done = run_program(PROGRAMS[number], tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said in done.stdout
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:OPENAI|ZQ|TOOL|NETWORK)_[A-Z_]+)`", README.read_text()))))
+def test_embedding_program_says_why_there_is_no_answer(tmp_path: Path) -> None:
+    program = PROGRAMS[0].replace('model="demo"', 'model="other"')
+    assert "OPENAI_API_KEY" in run_program(program, tmp_path).stdout
+    nobody_listens = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MAX_RETRIES": "0"}
+    printed = run_program(program, tmp_path, NETWORK_RETRY_MAX="1", NETWORK_RETRY_BASE_MS="1", **nobody_listens).stdout
+    assert printed.count("is void") == 1
+    assert len(re.findall(r"^\[.*]$", printed, flags=re.MULTILINE)) == 2
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:OPENAI|ZQ|TOOL|NETWORK)_[A-Z_]+)`", README))))
 def test_every_variable_in_the_readme_is_one_that_the_package_reads(name: str) -> None:
-    package = Path(__file__).parents[2] / "zq_notebook"
+    package = REPOSITORY / "zq_notebook"
     assert any(f'"{name}"' in file.read_text(encoding="utf-8") for file in package.rglob("*.py"))
