@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
@@ -63,9 +63,15 @@ class Message(dict[str, Any]):
         return (Message, (dict(self),))
 
 
-def as_messages(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
-    """``messages`` as :class:`Message` objects of our own; the caller's dictionaries stay untouched."""
-    return [Message(m) for m in messages]
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message, whether its content is a string or a list of parts; pictures are left out."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, (list, tuple)):
+        return ""
+    texts = (part.get("text") if isinstance(part, Mapping) else part for part in content)
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 class ToolCall(msgspec.Struct, frozen=True):

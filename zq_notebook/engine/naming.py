@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zq_notebook.engine.clock import new_id, timestamp
+from zq_notebook.engine.messages import text_of
 from zq_notebook.engine.ports import StreamOptions
-from zq_notebook.engine.shrink import text_of
 from zq_notebook.engine.summary import refuses_effort
 from zq_notebook.engine.words import SESSION_NAME_PROMPT
 

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from zq_notebook.engine.history import parse_arguments
-from zq_notebook.engine.messages import Message, ToolCall
+from zq_notebook.engine.messages import Message, ToolCall, text_of
 from zq_notebook.engine.tokens import BYTES_PER_TOKEN, MESSAGE_TOKENS, content_tokens, message_tokens, text_tokens
 from zq_notebook.engine.words import CompactionWords
 from zq_notebook.text.truncate import clip_middle
@@ -20,17 +20,6 @@ History = Sequence[Mapping[str, Any]]
 
 READ_TOOL = "read_file"
 _LEAST_RESULT_TOKENS = 50
-
-
-def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message, whether its content is a string or parts."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, (list, tuple)):
-        return ""
-    texts = (part.get("text") for part in content if isinstance(part, Mapping))
-    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def head_length(messages: History) -> int:

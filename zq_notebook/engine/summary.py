@@ -13,10 +13,10 @@ from zq_notebook.cancel import CancelToken
 from zq_notebook.engine.clock import new_id, timestamp
 from zq_notebook.engine.events import Event, LlmRequest, LlmRetry
 from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted
-from zq_notebook.engine.messages import StreamChunk, ToolCall
+from zq_notebook.engine.messages import StreamChunk, ToolCall, text_of
 from zq_notebook.engine.ports import ProviderClient, StreamOptions
 from zq_notebook.engine.retry import RetryPolicy, is_transient
-from zq_notebook.engine.shrink import is_notes, text_of
+from zq_notebook.engine.shrink import is_notes
 from zq_notebook.engine.tokens import BYTES_PER_TOKEN, clip_tokens, text_tokens
 from zq_notebook.engine.words import CompactionWords
 from zq_notebook.errors import ApiStatusError, ContextOverflowError, StreamError

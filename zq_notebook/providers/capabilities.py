@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar
 
+from zq_notebook.engine.limits import DEFAULT_CONTEXT_WINDOW
 from zq_notebook.engine.messages import TokenUsage
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelInfo
-
-DEFAULT_CONTEXT_WINDOW = 128_000
 
 T = TypeVar("T")
 _Reference = tuple[str, str | None]  # a model's name, and the provider that is meant

@@ -12,6 +12,7 @@ import msgspec
 
 from zq_notebook.errors import StreamError
 from zq_notebook.providers.masking import mask_secrets
+from zq_notebook.text.unicode import well_formed
 
 T = TypeVar("T")
 
@@ -106,11 +107,7 @@ class HalfCharacters:
         self._half = ""
         if text and "\ud800" <= text[-1] <= "\udbff":
             self._half, text = text[-1], text[:-1]
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return text
+        return well_formed(text)
 
 
 def number(value: Any) -> int:

@@ -49,12 +49,6 @@ def result_dir(ctx: ToolContext) -> Path:
     return Path(configured).expanduser() if configured else _temporary_dir()
 
 
-def is_saved_result(path: Path, ctx: ToolContext) -> bool:
-    """Whether ``path`` (resolved) is a file that :func:`new_result_file` may have made for this engine."""
-    directory = Path(os.path.realpath(result_dir(ctx)))
-    return directory in path.parents
-
-
 def new_result_file(ctx: ToolContext, name: str, suffix: str = ".txt") -> tuple[int, Path]:
     """A new file for a result, open for writing, with mode 0600. Raises ``OSError``."""
     directory = result_dir(ctx)

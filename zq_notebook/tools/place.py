@@ -155,7 +155,7 @@ def _write_below(root: Path, place: Path, data: bytes, shown: str) -> None:
     with _parent(root, place) as parent:
         existing = _existing(place.name, parent, shown)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _CLOEXEC
-        # A new file follows the umask, which the system applies; one that replaces another opens up when it is complete.
+        # A new file follows the umask, which the system applies; one that replaces another is private until complete.
         descriptor = os.open(temporary, flags, 0o666 if existing is None else 0o600, dir_fd=parent)
         try:
             try:

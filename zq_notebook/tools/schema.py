@@ -146,7 +146,7 @@ def compile_validator(parameters: JsonSchema, name: str) -> Validator | None:
     except Exception as error:
         # Schemas of other people's tools come in every shape. What fastjsonschema raises is not one exception tree.
         logger.warning(
-            "The arguments of the tool %s are not checked, as its schema cannot be used: %s: %s. Correct its parameters.",
+            "The arguments of the tool %s are not checked: its schema cannot be used (%s: %s). Correct its parameters.",
             *(name, type(error).__name__, error),
         )
         return None

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.unit.engine_compaction.helpers import INTRO, called, system, talk
 from zq_notebook.engine import shrink
 from zq_notebook.engine.history import pending_calls, problems
-from zq_notebook.engine.messages import Message, as_messages
+from zq_notebook.engine.messages import Message
+from zq_notebook.engine.summary import record_of
 from zq_notebook.engine.tokens import message_tokens, messages_tokens
 from zq_notebook.engine.words import EnglishCompactionWords
 
@@ -42,7 +43,7 @@ def histories(draw: st.DrawFn) -> list[Message]:
     if draw(st.booleans()):
         calls = [{"id": "z", "type": "function", "function": {"name": "grep", "arguments": "{}"}}]
         messages.append({"role": "assistant", "content": "", "tool_calls": calls})
-    return as_messages(messages)
+    return list(map(Message, messages))
 
 
 @given(messages=histories(), keep=st.floats(0, 4000), summarize=st.booleans())
@@ -103,14 +104,14 @@ def test_the_tail_is_as_large_as_it_may_be(messages: list[Message], keep: float)
 def test_the_task_of_a_long_turn_and_its_later_instructions_stay() -> None:
     task, steering = {"role": "user", "content": "do X"}, {"role": "user", "content": "with tabs"}
     calls = [m for n in range(4) for m in called(n, "grep", "{}", "r" * 400)]
-    messages = as_messages([system(), *talk(1), task, *calls[:4], steering, *calls[4:]])
+    messages = list(map(Message, [system(), *talk(1), task, *calls[:4], steering, *calls[4:]]))
     parts = shrink.split(messages, 120, INTRO)
     left = shrink.rebuilt(messages, parts, Message(role="user", content=INTRO))
     assert [m["content"] for m in left if m["role"] == "user"] == [INTRO, "do X", "with tabs"]
 
 
 def test_without_a_summary_what_is_left_begins_with_the_user() -> None:
-    messages = as_messages([system(), *talk(3)])
+    messages = list(map(Message, [system(), *talk(3)]))
     keep = message_tokens(messages[-1]) * 3.5
     parts = shrink.from_whole_exchange(messages, shrink.split(messages, keep, INTRO))
     assert [m["content"][:10] for m in shrink.rebuilt(messages, parts, None)] == [
@@ -122,7 +123,7 @@ def test_without_a_summary_what_is_left_begins_with_the_user() -> None:
 
 def test_an_earlier_summary_survives_when_no_new_one_can_be_had() -> None:
     old = {"role": "user", "content": f"{INTRO}\n\nold notes"}
-    messages = as_messages([system(), old, *talk(5)])
+    messages = list(map(Message, [system(), old, *talk(5)]))
     parts = shrink.split(messages, 150, INTRO)
     assert shrink.rebuilt(messages, shrink.from_whole_exchange(messages, parts), None)[1] is messages[1]
 
@@ -133,7 +134,7 @@ def test_the_later_of_two_equal_reads_stays_whatever_the_order_of_the_arguments(
         *called(2, "read_file", '{"path":"b"}', "other " * 400),
         *called(3, "read_file", '{"offset": 1, "path": "a"}', "new " * 400),
     ]
-    messages = as_messages([system(), *reads])
+    messages = list(map(Message, [system(), *reads]))
     found = shrink.evictions(messages, 0, WORDS, elide=False, dedup=True)
     assert {i: m["content"] for i, m in found.items()} == {
         2: "[a was read again later; the later result is the current one.]"
@@ -144,25 +145,25 @@ def test_a_later_read_that_failed_or_was_evicted_replaces_nothing() -> None:
     gone = WORDS.elided_result.format(tool="read_file")
     for later in ('{"error":"no such file","error_type":"FileNotFoundError"}', gone):
         reads = [*called(1, "read_file", '{"path":"a"}', "old " * 400), *called(2, "read_file", '{"path":"a"}', later)]
-        messages = as_messages([system(), *reads])
+        messages = list(map(Message, [system(), *reads]))
         assert shrink.evictions(messages, 0, WORDS, elide=False, dedup=True) == {}
 
 
 def test_repeated_calls_of_other_tools_are_not_repeated_reads() -> None:
     twice = [m for n in range(2) for m in called(n, "grep", '{"pattern":"a"}', "hit " * 400)]
-    assert shrink.evictions(as_messages(twice), 0, WORDS, elide=False, dedup=True) == {}
+    assert shrink.evictions(list(map(Message, twice)), 0, WORDS, elide=False, dedup=True) == {}
 
 
 def test_a_result_with_pictures_is_evicted_whole_and_a_short_one_is_left() -> None:
     shown = called(1, "plot", "{}", "")
     shown[1]["content"] = [{"type": "text", "text": "a plot"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
-    messages = as_messages([*shown, *called(2, "grep", "{}", "three short hits")])
+    messages = list(map(Message, [*shown, *called(2, "grep", "{}", "three short hits")]))
     found = shrink.evictions(messages, len(messages), WORDS, elide=True, dedup=True)
     assert {i: m["content"] for i, m in found.items()} == {1: WORDS.elided_result.format(tool="plot")}
 
 
 def test_results_that_are_too_much_by_themselves_are_shortened_in_the_middle() -> None:
-    messages = as_messages([system(), *called(1, "grep", "{}", "begin " + "x" * 40_000 + " end")])
+    messages = list(map(Message, [system(), *called(1, "grep", "{}", "begin " + "x" * 40_000 + " end")]))
     found = shrink.clip_results(messages, 1, 1000)
     text = found[2]["content"]
     assert text.startswith("begin")
@@ -170,3 +171,8 @@ def test_results_that_are_too_much_by_themselves_are_shortened_in_the_middle() -
     assert "left out" in text
     assert message_tokens(found[2]) < 1300
     assert shrink.clip_results(messages, 1, 20_000) == {}
+
+
+def test_what_was_said_in_plain_parts_is_part_of_the_record_for_the_summary() -> None:
+    said = Message(role="user", content=["the plain part", {"type": "text", "text": "the marked part"}])
+    assert record_of([said], INTRO, 1000) == "[user]\nthe plain part\nthe marked part"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zq_notebook.engine.messages import Message, as_messages
+from zq_notebook.engine.messages import Message
 from zq_notebook.providers.chat_wire import ChatWire
 from zq_notebook.providers.responses_wire import ResponsesWire
 from zq_notebook.providers.wire import Ask, Wire
@@ -246,7 +246,7 @@ def test_deepseek_gets_its_thought_back_with_the_call() -> None:
 
 @pytest.mark.parametrize("wire", WIRES, ids=lambda w: w.name)
 def test_each_message_is_encoded_once(wire: Wire) -> None:
-    messages = as_messages(HISTORY)
+    messages = list(map(Message, HISTORY))
     first = wire.body(Ask(model="m", messages=messages))
     marked = {id(m): dict(m.encoded) for m in messages[1:]}
     assert all(marked.values())
@@ -272,7 +272,7 @@ _messages = st.lists(
 @given(history=_messages, more=st.fixed_dictionaries({"role": st.just("user"), "content": _texts}))
 def test_prefix_is_byte_identical(wire: Wire, history: list[dict[str, Any]], more: dict[str, Any]) -> None:
     """Adding a message changes nothing before it, whether or not messages keep their encoding."""
-    kept = as_messages([{"role": "system", "content": "s"}, *history])
+    kept = list(map(Message, [{"role": "system", "content": "s"}, *history]))
     before = wire.body(Ask(model="m", messages=kept))
     after = wire.body(Ask(model="m", messages=[*kept, Message(more)]))
     prefix = before[: before.rindex(b'],"stream"')]
