@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 from pathlib import PurePath
@@ -24,10 +25,17 @@ def await_agent_cell(lines: list[str]) -> list[str]:
     if not lines or not _CALL.match(lines[0]):
         return lines
     call = _EMPTY_BODY.sub(_BLANK_BODY, lines[0])
+    return [f"await {call}" if _can_await() else call, *lines[1:]]
+
+
+def _can_await() -> bool:
+    if _inside_running_code():
+        return False
     shell = get_ipython()
-    if _inside_running_code() or (shell is not None and not shell.autoawait):
-        return [call, *lines[1:]]
-    return [f"await {call}", *lines[1:]]
+    if shell is None:
+        return True
+    # Without a kernel the shell needs a loop of its own to await something, which it cannot have inside another one.
+    return bool(shell.autoawait) and (hasattr(shell, "kernel") or asyncio._get_running_loop() is None)
 
 
 def _inside_running_code() -> bool:
