@@ -1,9 +1,10 @@
-"""What the README shows does what it says."""
+"""What the README and CONTRIBUTING show does what they say."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PROGRAMS = re.findall(r"^```python\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
 SAID = (
     "[list_files: ok]\nThis folder holds 1 entry: `program.py`.",
@@ -59,3 +61,10 @@ def test_embedding_program_says_why_there_is_no_answer(tmp_path: Path) -> None:
 def test_every_variable_in_the_readme_is_one_that_the_package_reads(name: str) -> None:
     package = REPOSITORY / "zq_notebook"
     assert any(f'"{name}"' in file.read_text(encoding="utf-8") for file in package.rglob("*.py"))
+
+
+@pytest.mark.parametrize("command", re.findall(r"`\.venv/bin/pytest (.+?)`", CONTRIBUTING))
+def test_every_example_of_running_one_test_selects_a_test(command: str) -> None:
+    collect = [sys.executable, "-m", "pytest", *shlex.split(command), "--collect-only", "-q"]
+    done = subprocess.run(collect, cwd=REPOSITORY, capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
