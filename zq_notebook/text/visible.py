@@ -8,13 +8,13 @@ import unicodedata
 # Letters and symbols by category that most fonts draw as nothing at all.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180e\u180f\u2800\u3164\uffa0")
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Cn", "Co", "Zl", "Zp"})
-
-
 # What ordinary prose and data use: no-break and thin spaces, the joiners and selectors of emoji and of some scripts.
 _ORDINARY = re.compile("[\u00a0\u1680\u2000-\u200a\u200c\u200d\u202f\u205f\ufe00-\ufe0f]")
 
 
-def _hidden(char: str, prose: bool) -> bool:
+def is_hidden(char: str, *, prose: bool = False) -> bool:
+    """Whether :func:`make_visible` writes ``char`` as a number: a control, format, bidirectional, private or unassigned
+    character, a blank letter, or an unusual space."""
     if char in "\n\t" or (prose and _ORDINARY.match(char)):
         return False
     category = unicodedata.category(char)
@@ -35,4 +35,4 @@ def make_visible(text: str, *, prose: bool = False) -> str:
     if text.isascii() and text.isprintable():
         return text
     text = text.replace("\r\n", "\n")
-    return "".join(f"⟨U+{ord(char):04X}⟩" if _hidden(char, prose) else char for char in text)
+    return "".join(f"⟨U+{ord(char):04X}⟩" if is_hidden(char, prose=prose) else char for char in text)

@@ -123,6 +123,12 @@ def test_reason_is_in_words(command: str, says: str) -> None:
         parse_plain(command)
 
 
+@pytest.mark.parametrize("char", ["\t", "\u3000", "\u00a0", "\u180f", "\u200b", "\u3164", "\ufe0f", "\U000e0100"])
+def test_what_a_card_writes_as_a_number_or_looks_like_a_space_is_never_plain(char: str) -> None:
+    with pytest.raises(NotPlain, match=f"U.{ord(char):04X}"):
+        parse_plain(f"ls a{char}b")
+
+
 def test_judging_a_long_hostile_line_is_quick() -> None:
     started = time.perf_counter()
     for char in "([{$`\\'\"*":
