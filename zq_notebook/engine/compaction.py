@@ -7,7 +7,6 @@ replaced by a summary; where none can be had, it is left out.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
@@ -25,11 +24,12 @@ from zq_notebook.engine.summary import SUMMARY_TOKENS, SummaryRequest, TurnPlace
 from zq_notebook.engine.tokens import Count, TokenMeter, ToolTokens, messages_tokens, text_tokens, tokens_after
 from zq_notebook.engine.words import CompactionWords, EnglishCompactionWords
 from zq_notebook.errors import ContextOverflowError
+from zq_notebook.text import logs
 
 if TYPE_CHECKING:
     from zq_notebook.engine.turn import TurnEngine
 
-logger = logging.getLogger("zq_notebook.engine")
+logger = logs.logger("zq_notebook.engine")
 
 KEEP_SHARE = 0.25
 # Every change of old messages costs the server's cache of the request's beginning: only where it saves this much.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import logging
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
@@ -31,9 +30,10 @@ from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted
 from zq_notebook.engine.messages import Message, ToolCall
 from zq_notebook.engine.ports import PermissionPolicy, ToolInfo, ToolTable
 from zq_notebook.errors import ToolArgumentError, UsageError
+from zq_notebook.text import logs
 from zq_notebook.toolio import ToolContext, ToolOutput
 
-logger = logging.getLogger("zq_notebook.engine")
+logger = logs.logger("zq_notebook.engine")
 
 PREVIEW_CHARS = 1000
 # A stopped tool may hand over what it has; after that it is cancelled, and at last left alone.

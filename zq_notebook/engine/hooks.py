@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import inspect
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from zq_notebook.engine import events as ev
+from zq_notebook.text import logs
 
-logger = logging.getLogger("zq_notebook.hooks")
+logger = logs.logger("zq_notebook.hooks")
 
 
 class EngineHook:

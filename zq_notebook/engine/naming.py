@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
@@ -13,11 +12,12 @@ from zq_notebook.engine.messages import text_of
 from zq_notebook.engine.ports import StreamOptions
 from zq_notebook.engine.summary import refuses_effort
 from zq_notebook.engine.words import SESSION_NAME_PROMPT
+from zq_notebook.text import logs
 
 if TYPE_CHECKING:
     from zq_notebook.engine.turn import TurnEngine
 
-logger = logging.getLogger("zq_notebook.engine")
+logger = logs.logger("zq_notebook.engine")
 
 NAME_CHARS = 60
 _MATERIAL_CHARS = 2000

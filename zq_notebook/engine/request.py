@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
@@ -17,11 +16,12 @@ from zq_notebook.engine.messages import StreamChunk, TokenUsage, ToolCall
 from zq_notebook.engine.ports import StreamOptions
 from zq_notebook.engine.retry import RetryPolicy, is_transient
 from zq_notebook.errors import StreamError
+from zq_notebook.text import logs
 
 if TYPE_CHECKING:
     from zq_notebook.engine.turn import TurnEngine
 
-logger = logging.getLogger("zq_notebook.engine")
+logger = logs.logger("zq_notebook.engine")
 
 
 class Reply:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import contextvars
-import logging
 import threading
 from collections.abc import Coroutine
 from typing import TypeVar
 
 from zq_notebook.errors import AgentError
+from zq_notebook.text import logs
 
-logger = logging.getLogger("zq_notebook.notebook")
+logger = logs.logger("zq_notebook.notebook")
 T = TypeVar("T")
 
 

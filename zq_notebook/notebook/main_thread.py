@@ -11,7 +11,6 @@ import asyncio
 import concurrent.futures
 import contextvars
 import inspect
-import logging
 import threading
 import time
 from collections import deque
@@ -22,8 +21,9 @@ from typing import Any, TypeVar
 from zq_notebook.errors import AgentError
 from zq_notebook.notebook.main_job import MainJob
 from zq_notebook.notebook.sigint import armed, router
+from zq_notebook.text import logs
 
-logger = logging.getLogger("zq_notebook.notebook")
+logger = logs.logger("zq_notebook.notebook")
 T = TypeVar("T")
 
 # A cancellation that comes this soon after the cell began to wait is ■, pressed just before.

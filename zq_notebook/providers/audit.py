@@ -7,7 +7,6 @@ keys and without the bytes of pictures.
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import re
 import time
@@ -21,8 +20,9 @@ import msgspec
 from zq_notebook.engine.messages import StreamChunk
 from zq_notebook.engine.ports import StreamOptions
 from zq_notebook.providers.masking import mask_secrets
+from zq_notebook.text import logs
 
-logger = logging.getLogger("zq_notebook.providers")
+logger = logs.logger("zq_notebook.providers")
 
 _DATA_URL = re.compile(r"(data:[\w.+\-]+/[\w.+\-]+(?:;[\w=.+\-]+)*;base64,)([A-Za-z0-9+/=_\-]{64,})")
 _LONG_BASE64 = re.compile(r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{1024,}={0,2}")

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 _CONNECT_TIMEOUT = 10.0  # seconds
 _KEEP_ALIVE = 60.0  # seconds
 
-# At level DEBUG some of these print headers, and the SDK's and ours may print what a server said about the key.
+# At level DEBUG some of these print headers, and the SDK may print what a server said about the key.
 _LOGGERS = (
     *("openai", "openai._base_client", "openai._response", "openai._legacy_response", "httpx2"),
     *(f"httpcore2.{part}" for part in ("connection", "http11", "http2", "proxy", "socks")),
-    *("zq_notebook", "zq_notebook.engine", "zq_notebook.hooks", "zq_notebook.providers", "zq_notebook.notebook"),
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import difflib
 import inspect
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, overload
@@ -14,6 +13,7 @@ import msgspec
 
 from zq_notebook.errors import ToolArgumentError, UsageError
 from zq_notebook.permissions.risk import RiskClass
+from zq_notebook.text import logs
 from zq_notebook.toolio import ToolContext, ToolOutput
 from zq_notebook.tools import budget
 from zq_notebook.tools.calling import Passing, bind, is_coroutine_function, passing_of
@@ -31,7 +31,7 @@ from zq_notebook.tools.schema import (
 )
 from zq_notebook.tools.workers import run_in_thread
 
-logger = logging.getLogger("zq_notebook.tools")
+logger = logs.logger("zq_notebook.tools")
 
 F = TypeVar("F", bound=Callable[..., Any])
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

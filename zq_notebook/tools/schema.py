@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import logging
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,9 +16,10 @@ from typing import Any
 import msgspec
 
 from zq_notebook.errors import ToolArgumentError
+from zq_notebook.text import logs
 from zq_notebook.text.unicode import well_formed_value
 
-logger = logging.getLogger("zq_notebook.tools")
+logger = logs.logger("zq_notebook.tools")
 
 JsonSchema = Mapping[str, Any]
 Validator = Callable[[Any], Any]
