@@ -12,18 +12,18 @@ from zq_notebook.text.unicode import well_formed
 from zq_notebook.toolio import ImageData, ToolContext, ToolOutput
 from zq_notebook.tools import budget, file_schemas
 from zq_notebook.tools.conflict import MAX_HASHED, ConflictGuard
+from zq_notebook.tools.edit import read_existing, replacement, whole_file
 from zq_notebook.tools.encoding import SNIFF_BYTES, TextStyle, sniff
 from zq_notebook.tools.ignore import Glob, walk
 from zq_notebook.tools.look import MAX_IMAGE_BYTES, describe_binary, image_size, image_type
 from zq_notebook.tools.place import Workspace, explain, open_regular, write_atomically
 from zq_notebook.tools.reading import Page, read_page
 from zq_notebook.tools.registry import ToolMetadata, ToolRegistry
-from zq_notebook.tools.replacing import change_summary, replace, unified_diff
+from zq_notebook.tools.replacing import change_summary, unified_diff
 
 DEFAULT_LINES = 2000
 DEFAULT_DEPTH = 3
 MAX_ENTRIES = 500
-MAX_EDITED = 32 * 1024 * 1024  # bytes
 _FOOTER_CHARS = 300
 _READ = ToolMetadata(category="file", risk_level="low", capabilities=("read",), requires_approval=False)
 _WRITE = ToolMetadata(category="file", risk_level="medium", capabilities=("write",), requires_approval=True)
@@ -95,25 +95,17 @@ class FileTools:
         """Create a file or replace all of its content (Manual §7.1)."""
         place = self._workspace.find_inside(str(args["path"]))
         shown = self._workspace.show(place)
-        content = well_formed(str(args["content"]))
         existing = self._existing(place, shown)
-        style, notes = TextStyle(), []
-        if existing is not None:
-            known = self._guard.knows(place)
-            style = sniff(existing, complete=True) or TextStyle()
-            content = _in_style(content, style, existing)
-            if not known and existing:
-                notes.append("it existed and had not been read")
-        data, encoding_note = _encoded(content, style)
-        if encoding_note:
-            notes.append(encoding_note)
-        elif style.note:
-            notes.append(f"kept {style.note}")
-        self._write(place, data, shown, ctx)
+        known = existing is not None and self._guard.knows(place)
+        edit = whole_file(existing, str(args["content"]))
+        notes = ["it existed and had not been read"] if existing and not known else []
+        if edit.note:
+            notes.append(edit.note)
+        self._write(place, edit.data, shown, ctx)
         verb = "Created" if existing is None else "Overwrote"
-        lines = content.count("\n") + (1 if content and not content.endswith("\n") else 0)
+        lines = edit.after.count("\n") + (1 if edit.after and not edit.after.endswith("\n") else 0)
         note = f" ({'; '.join(notes)})" if notes else ""
-        summary = f"{lines:,} line{'' if lines == 1 else 's'}, {len(data):,} bytes"
+        summary = f"{lines:,} line{'' if lines == 1 else 's'}, {len(edit.data):,} bytes"
         return ToolOutput(text=f"{verb} {shown}: {summary}{note}.", summary=summary)
 
     def replace_in_file(self, args: Mapping[str, Any], ctx: ToolContext) -> ToolOutput:
@@ -123,47 +115,20 @@ class FileTools:
         existing = self._existing(place, shown)
         if existing is None:
             raise ToolError(f"There is no {shown}. Use write_file to create it.")
-        style = sniff(existing, complete=True)
-        if style is None:
-            raise ToolError(describe_binary(existing[:64], len(existing), shown))
-        try:
-            before = style.decode(existing)
-        except UnicodeDecodeError as error:
-            raise ToolError(
-                f"{shown} is not valid {style.encoding} at byte {error.start}; it was not changed."
-            ) from None
-        after, times = replace(
-            before,
-            well_formed(str(args["old"])),
-            well_formed(str(args["new"])),
-            count=args.get("count"),
-            every=bool(args.get("replace_all")),
-            newline=style.newline,
-            shown=shown,
-        )
-        try:
-            data = style.encode(after)
-        except UnicodeEncodeError as error:
-            raise ToolError(
-                f"{shown} is written in {style.encoding}, which has no {error.object[error.start]!r}. "
-                "Nothing was changed."
-            ) from None
-        self._write(place, data, shown, ctx)
-        diff = unified_diff(before, after, shown)
+        edit = replacement(existing, args, shown)
+        self._write(place, edit.data, shown, ctx)
+        diff = unified_diff(edit.before or "", edit.after, shown)
         return ToolOutput(
-            text=f"Replaced {times} occurrence{'' if times == 1 else 's'} in {shown}.\n{diff}",
+            text=f"Replaced {edit.times} occurrence{'' if edit.times == 1 else 's'} in {shown}.\n{diff}",
             summary=change_summary(diff),
         )
 
     def _existing(self, place: Path, shown: str) -> bytes | None:
         """The content that is about to be replaced, or ``None``. Refuses what changed since the agent saw it."""
-        if not os.path.lexists(place):
+        found = read_existing(place, shown)
+        if found is None:
             return None
-        with open(open_regular(place, shown), "rb") as file:
-            status = os.fstat(file.fileno())
-            if status.st_size > MAX_EDITED:
-                raise ToolError(f"{shown} has {status.st_size:,} bytes, more than {MAX_EDITED:,}. Change it with code.")
-            content = file.read()
+        content, status = found
         self._guard.check(place, status, content, shown)
         return content
 
@@ -171,23 +136,6 @@ class FileTools:
         write_atomically(self._workspace, place, data, shown)
         self._guard.saw(place, os.stat(place), data if len(data) <= MAX_HASHED else None)
         ctx.record_file(place)
-
-
-def _in_style(content: str, style: TextStyle, existing: bytes) -> str:
-    """New content with the line endings that the file had; content that brings its own kind keeps it."""
-    if style.newline == "\n" or "\r" in content or not existing:
-        return content
-    return content.replace("\n", style.newline)
-
-
-def _encoded(content: str, style: TextStyle) -> tuple[bytes, str]:
-    """The bytes to write, and a note when the file's old encoding could not be kept."""
-    if style.bom:
-        content = content.removeprefix("\ufeff")
-    try:
-        return style.encode(content), ""
-    except UnicodeEncodeError:
-        return content.encode("utf-8"), f"now UTF-8, since {style.encoding} lacks some of its characters"
 
 
 def _picture(mime: str, data: bytes, size: int, shown: str) -> ToolOutput:
