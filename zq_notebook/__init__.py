@@ -16,13 +16,7 @@ __version__ = "0.1.0"
 
 # Public name → the module it lives in. The names are stable, the modules may move.
 _MODULES = {
-    "zq_notebook.agents.prompts": (
-        "PROMPT_LANGS",
-        "PROMPT_SETS",
-        "build_env_block",
-        "build_instructions",
-        "get_prompts",
-    ),
+    "zq_notebook.agents.prompts": ("build_env_block", "build_instructions"),
     "zq_notebook.agents.registry": ("BUILTIN_AGENTS", "AgentDef", "AgentRegistry"),
     "zq_notebook.assembly": ("create_default_engine", "provider_for", "register_model"),
     "zq_notebook.cancel": ("CancelToken",),
@@ -75,6 +69,7 @@ _MODULES = {
         "ToolError",
         "UsageError",
     ),
+    "zq_notebook.languages.catalog": ("PROMPT_LANGS", "PROMPT_SETS", "get_prompts"),
     "zq_notebook.notebook.ask": ("ask",),
     "zq_notebook.notebook.result": ("TurnError", "TurnResult"),
     "zq_notebook.permissions.decision": ("Decision", "Mode", "PermissionEngine", "RiskClass"),

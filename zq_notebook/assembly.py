@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from zq_notebook.agents.prompts import build_instructions, get_prompts
+from zq_notebook.agents.prompts import build_instructions
 from zq_notebook.engine.approval import ApprovalOutcome
 from zq_notebook.engine.hooks import EngineHook
 from zq_notebook.engine.limits import CompactionOptions
 from zq_notebook.engine.ports import ProviderClient
 from zq_notebook.engine.turn import DEFAULT_MAX_ITERATIONS, TurnEngine
 from zq_notebook.errors import SandboxUnavailableError, UsageError
+from zq_notebook.languages.catalog import get_prompts
 from zq_notebook.permissions.decision import Mode, PermissionEngine
 from zq_notebook.tools.files import register_file_tools
 from zq_notebook.tools.interact import register_ask_tool, register_directory_tool, register_plan_tool

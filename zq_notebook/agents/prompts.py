@@ -1,7 +1,7 @@
-"""Which language, and the system prompt built from its texts (Manual §6.1, §20.1 "Prompts").
+"""The system prompt, built from the texts of a language (Manual §6.1, §20.1 "Prompts").
 
-The texts are data: ``languages/<lang>.toml`` beside this file, read on first use. A prompt depends on nothing but its
-arguments and the machine's kind, so that it stays byte-identical from one request to the next within a day.
+A prompt depends on nothing but its arguments and the machine's kind, so that it stays byte-identical from one request
+to the next within a day.
 """
 
 from __future__ import annotations
@@ -9,68 +9,9 @@ from __future__ import annotations
 import os
 import platform
 import unicodedata
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib import resources
 
-import msgspec
-
-from zq_notebook.agents.tables import PromptSet
-from zq_notebook.agents.words import UiWords
 from zq_notebook.errors import UsageError
-
-PROMPT_LANGS: tuple[str, ...] = ("zh", "en", "zh-TW", "ja", "ko", "es")
-DEFAULT_LANG = "en"
-
-
-def resolve_lang(option: str | None = None) -> str:
-    """The language to use: ``option``, else the variable ``ZQ_LANG``, else ``en``.
-
-    Case and ``_`` for ``-`` do not matter. Returns one of :data:`PROMPT_LANGS`; raises :class:`UsageError` for any
-    other language.
-    """
-    source = "lang" if option else "ZQ_LANG"
-    wanted = (option or os.environ.get("ZQ_LANG") or "").strip() or DEFAULT_LANG
-    for lang in PROMPT_LANGS:
-        if lang.lower() == wanted.lower().replace("_", "-"):
-            return lang
-    raise UsageError(f"There is no language {wanted!r}. Set {source} to one of {', '.join(PROMPT_LANGS)}.")
-
-
-@cache
-def _load(lang: str) -> PromptSet:
-    import tomllib  # needed only here, and only once a turn or a card is due
-
-    source = resources.files(__package__).joinpath("languages", f"{lang}.toml")
-    return msgspec.convert(tomllib.loads(source.read_text(encoding="utf-8")), PromptSet)
-
-
-def get_prompts(lang: str | None = None) -> PromptSet:
-    """All texts of a language (see :func:`resolve_lang`), read once per process."""
-    return _load(resolve_lang(lang))
-
-
-def get_ui(lang: str | None = None) -> UiWords:
-    """The notebook's buttons and messages in a language (see :func:`resolve_lang`)."""
-    return get_prompts(lang).ui
-
-
-class _PromptSets(Mapping[str, PromptSet]):
-    """Language → texts, each language read when it is asked for."""
-
-    def __getitem__(self, lang: str) -> PromptSet:
-        if lang not in PROMPT_LANGS:
-            raise KeyError(lang)
-        return _load(lang)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(PROMPT_LANGS)
-
-    def __len__(self) -> int:
-        return len(PROMPT_LANGS)
-
-
-PROMPT_SETS: Mapping[str, PromptSet] = _PromptSets()
+from zq_notebook.languages.catalog import get_prompts
 
 
 def build_instructions(

@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from zq_notebook.agents.prompts import DEFAULT_LANG, compose_instructions, get_prompts, resolve_lang
+from zq_notebook.agents.prompts import compose_instructions
 from zq_notebook.errors import UsageError
+from zq_notebook.languages.catalog import DEFAULT_LANG, get_prompts, resolve_lang
 
 BUILTIN_NAMES = ("code", "cowork", "analyst")
 DEFAULT_AGENT = "code"

@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from zq_notebook.agents.prompts import (
-    PROMPT_LANGS,
-    PROMPT_SETS,
-    build_env_block,
-    build_instructions,
-    compose_instructions,
-    get_prompts,
-    get_ui,
-    resolve_lang,
-)
+from zq_notebook.agents.prompts import build_env_block, build_instructions, compose_instructions
 from zq_notebook.errors import UsageError
+from zq_notebook.languages.catalog import PROMPT_LANGS, get_prompts
 
 ROLES = ("code", "cowork", "analyst")
 DAY = "2031-05-04"
@@ -27,36 +19,6 @@ DAY = "2031-05-04"
 @pytest.fixture(autouse=True)
 def no_language_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ZQ_LANG", raising=False)
-
-
-def test_the_option_wins_over_the_variable_and_the_variable_over_english(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert resolve_lang() == "en"
-    monkeypatch.setenv("ZQ_LANG", "ja")
-    assert resolve_lang() == resolve_lang("") == "ja"
-    assert resolve_lang("es") == "es"
-    assert get_ui().deny == "拒否"
-    monkeypatch.setenv("ZQ_LANG", " ")
-    assert resolve_lang() == "en"
-
-
-@pytest.mark.parametrize("written", ["zh-TW", "zh-tw", "ZH_TW", " zh_tw "])
-def test_case_and_underscore_do_not_matter(written: str) -> None:
-    assert resolve_lang(written) == "zh-TW"
-
-
-def test_an_unknown_language_is_refused_and_the_six_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match=r"'tlh'.* lang .*zh, en, zh-TW, ja, ko, es"):
-        resolve_lang("tlh")
-    monkeypatch.setenv("ZQ_LANG", "../en")
-    with pytest.raises(UsageError, match="ZQ_LANG"):
-        get_prompts()
-
-
-def test_prompt_sets_holds_the_six_languages_and_nothing_else() -> None:
-    assert tuple(PROMPT_SETS) == PROMPT_LANGS
-    assert len(PROMPT_SETS) == 6
-    assert PROMPT_SETS["ko"] is get_prompts("ko")
-    assert "fr" not in PROMPT_SETS
 
 
 @pytest.mark.parametrize("lang", PROMPT_LANGS)
@@ -101,12 +63,6 @@ def test_only_the_end_of_the_prompt_changes_with_the_day() -> None:
     assert one[:start] == other[:start]
 
 
-def test_importing_the_prompts_reads_no_language_file() -> None:
-    script = "from zq_notebook.agents import prompts, registry; print(prompts._load.cache_info().currsize)"
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, timeout=30, text=True)
-    assert run.stdout.strip() == "0"
-
-
 def test_an_unknown_role_is_refused_and_the_built_in_ones_are_named() -> None:
     with pytest.raises(UsageError, match=r"'coder'.*code, cowork, analyst"):
         build_instructions("coder", "/w", DAY)
@@ -137,13 +93,3 @@ def test_english_prompts_are_short(role: str) -> None:
 def test_no_language_has_a_prompt_much_longer_or_shorter_than_the_others(role: str, lang: str) -> None:
     size = len(build_instructions(role, "/w", DAY, lang, kernel=True).encode())
     assert 4_000 < size < 12_000
-
-
-@pytest.mark.parametrize("lang", PROMPT_LANGS)
-def test_texts_for_the_model_can_be_filled(lang: str) -> None:
-    texts = get_prompts(lang)
-    assert "not on prod" in texts.results.denied_by_user_reason.format(reason="not on prod")
-    saved = texts.results.over_budget.format(chars="48 210", path="out/{1}.txt")
-    assert "48 210" in saved
-    assert "out/{1}.txt" in saved
-    assert "30" in texts.notices.finalize.format(limit=30)

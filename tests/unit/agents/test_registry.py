@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from zq_notebook.agents.prompts import PROMPT_LANGS, build_instructions, get_prompts
+from zq_notebook.agents.prompts import build_instructions
 from zq_notebook.agents.registry import BUILTIN_AGENTS, AgentDef, AgentRegistry
 from zq_notebook.errors import UsageError
+from zq_notebook.languages.catalog import PROMPT_LANGS, get_prompts
 
 DAY = "2031-05-04"
 POET = {"name": "poet", "description": "Verse", "prompt": "You write verse about {things}."}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.unit.engine_compaction.helpers import contents, system, talk, turn
-from zq_notebook.agents.prompts import get_prompts
 from zq_notebook.assembly import create_default_engine
 from zq_notebook.errors import UsageError
+from zq_notebook.languages.catalog import get_prompts
 from zq_notebook.providers.scripted import ScriptedProvider
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.engine_compaction.helpers import engine_with, system, talk
-from zq_notebook.agents.prompts import get_prompts
 from zq_notebook.engine.naming import NAME_CHARS, sanitize_session_name, suggest_session_name
 from zq_notebook.errors import NetworkError
+from zq_notebook.languages.catalog import get_prompts
 from zq_notebook.providers.scripted import ScriptedProvider
 
 

@@ -19,10 +19,10 @@ from tests.unit.engine_compaction.helpers import (
     turn,
     types,
 )
-from zq_notebook.agents.prompts import PROMPT_LANGS, get_prompts
 from zq_notebook.engine.hooks import EngineHook
 from zq_notebook.engine.naming import suggest_session_name
 from zq_notebook.errors import ApiStatusError, NetworkError, ProviderError
+from zq_notebook.languages.catalog import PROMPT_LANGS, get_prompts
 from zq_notebook.providers.scripted import ScriptedProvider, Step
 
 

@@ -9,11 +9,11 @@ from importlib import resources
 
 import pytest
 
-from zq_notebook.agents.prompts import PROMPT_LANGS, PROMPT_SETS
+from zq_notebook.languages.catalog import PROMPT_LANGS, PROMPT_SETS
 
 OTHERS = tuple(lang for lang in PROMPT_LANGS if lang != "en")
 EAST_ASIAN = ("zh", "zh-TW", "ja", "ko")
-FOLDER = resources.files("zq_notebook.agents").joinpath("languages")
+FOLDER = resources.files("zq_notebook.languages")
 
 # Words that stay as they are in every language; anything else in Latin letters is a text that was forgotten.
 INTERNATIONAL = {"Jupyter", "Markdown", "shell", "await", "grep", "df2", "tmp", "allow", "error"}
@@ -52,7 +52,7 @@ def only(text: str, pattern: str) -> str:
 
 
 def test_there_is_one_file_for_each_language_and_no_other() -> None:
-    assert {f.name for f in FOLDER.iterdir()} == {f"{lang}.toml" for lang in PROMPT_LANGS}
+    assert {f.name for f in FOLDER.iterdir() if f.name.endswith(".toml")} == {f"{lang}.toml" for lang in PROMPT_LANGS}
     assert set(PROMPT_LANGS) == {"zh", "en", "zh-TW", "ja", "ko", "es"}
 
 

@@ -1,13 +1,13 @@
 """The shape of a language file: every text the model and the user read, by name.
 
-A file ``languages/<lang>.toml`` must have exactly these keys. ``{names}`` in a text are filled with ``str.format``.
+A file ``<lang>.toml`` beside this one has exactly these keys. ``{names}`` in a text are filled with ``str.format``.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from zq_notebook.agents.words import UiWords
+from zq_notebook.languages.words import UiWords
 
 
 class RoleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
