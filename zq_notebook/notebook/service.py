@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from zq_notebook.agents.registry import AgentRegistry
 from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply, PermissionRequest
 from zq_notebook.errors import UsageError
@@ -34,7 +32,6 @@ from zq_notebook.notebook.view.choice import choose_view
 from zq_notebook.notebook.view.live import LiveView
 from zq_notebook.notebook.words import mode_words
 from zq_notebook.providers.capabilities import cost
-from zq_notebook.text.redact import shared
 from zq_notebook.tools.registry import ToolRegistry
 
 if TYPE_CHECKING:
@@ -86,7 +83,7 @@ class AgentService:
     def start_new(self, name: str | None) -> Session:
         """Start the conversation of this name (by default the current one) afresh, and make it the current one."""
         if self.running:
-            raise UsageError("A turn is running. Stop it with %agent stop, or wait for its end.")
+            raise UsageError("A turn is running. Stop it with its Stop button or with ■, or wait for its end.")
         session = self.session(name or self._current_name)
         session.reset()
         self._current_name = session.name
@@ -129,7 +126,9 @@ class AgentService:
         if not text:
             raise UsageError("The cell has no task for the agent. Write what you want below the %%agent line.")
         if self._running is not None:
-            raise UsageError("Another turn is running in this kernel. Wait for its end, or stop it with %agent stop.")
+            raise UsageError(
+                "Another turn is running in this kernel. Wait for its end, or stop it with its Stop button or with ■."
+            )
         session = self.session(arguments.session or self._current_name)
         choice = session.choose(arguments)
         policy = _configured("unattended policy", self._defaults.default_unattended, POLICIES)
@@ -168,8 +167,7 @@ class AgentService:
 
         def make_card(request: PermissionRequest) -> ApprovalCard:
             can_always = permissions.can_always_allow_command(request.tool_name, request.arguments)
-            shown = msgspec.structs.replace(request, arguments=shared().redact_data(request.arguments))
-            return approval_card(shown, workspace=workspace, can_always_command=can_always)
+            return approval_card(request, workspace=workspace, can_always_command=can_always)
 
         def record(request: PermissionRequest, reply: ApprovalReply | None) -> None:
             withdrawn = ApprovalReply(ApprovalOutcome.DENY, reason="the turn was stopped")

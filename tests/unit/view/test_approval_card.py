@@ -34,7 +34,9 @@ def test_a_command_says_where_how_long_and_in_the_background(tmp_path: Path) -> 
 def test_no_argument_is_left_out(tmp_path: Path) -> None:
     for tool, arguments in (
         ("run_shell", {"command": "ls", "env": {"A": "surprise"}}),
+        ("run_shell", {"command": "ls", "timeout": "surprise", "background": "surprise"}),
         ("run_code", {"code": "1", "other": "surprise"}),
+        ("replace_in_file", {"path": "a", "old": "b", "new": "c", "all": "surprise"}),
         ("write_file", {"path": "a", "content": "b", "mode": "surprise"}),
         ("replace_in_file", {"path": "a", "old": "b", "new": "c", "flags": "surprise"}),
         ("mcp__server__tool", {"anything": "surprise"}),
@@ -66,30 +68,46 @@ def test_a_replacement_is_shown_in_its_place(tmp_path: Path) -> None:
     assert "line 10" not in shown.parts[0].text
 
 
-def test_a_replacement_that_will_fail_says_so_and_shows_both_texts(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x\n")
-    shown = card("replace_in_file", tmp_path, path="a.txt", old="nowhere", new="y")
-    assert "not in the file as it is now" in shown.why
-    assert [part.text for part in shown.parts] == ["nowhere", "y"]
+def test_a_replacement_that_will_fail_says_why_and_shows_both_texts(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("somewhere\n")
+    shown = card("replace_in_file", tmp_path, path="a.txt", old="some where", new="y")
+    assert "this will fail: old was not found in a.txt" in shown.why
+    assert [part.text for part in shown.parts] == ["some where", "y", "     1\tsomewhere"]
 
 
-def test_a_text_found_more_than_once_is_counted(tmp_path: Path) -> None:
+def test_a_text_found_more_than_once_fails_unless_so_many_are_meant(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x\nx\nx\n")
-    assert "in the file 3 times" in card("replace_in_file", tmp_path, path="a.txt", old="x", new="y").why
+    assert "occurs 3 times" in card("replace_in_file", tmp_path, path="a.txt", old="x", new="y").why
+    assert "in 3 places" in card("replace_in_file", tmp_path, path="a.txt", old="x", new="y", count=3).why
 
 
 def test_what_cannot_be_compared_is_said_and_nothing_hangs(tmp_path: Path) -> None:
-    (tmp_path / "b.bin").write_bytes(b"\xff\xfe\x00")
-    assert "it is not text" in card("write_file", tmp_path, path="b.bin", content="x").why
+    (tmp_path / "b.bin").write_bytes(b"\x7fELF\x00")
+    assert "are not text" in card("write_file", tmp_path, path="b.bin", content="x").why
+    (tmp_path / "large.txt").write_text("x\n" * 300_000)
+    assert "600 kB, too large to be compared" in card("write_file", tmp_path, path="large.txt", content="x").why
     os.mkfifo(tmp_path / "pipe")
-    assert "not a regular file" in card("write_file", tmp_path, path="pipe", content="x").why
+    assert "fail: pipe is a pipe" in card("write_file", tmp_path, path="pipe", content="x").why
     assert card("write_file", tmp_path, path="nul\0byte", content="x").parts[0].text == "x"
 
 
-def test_a_link_says_where_it_leads(tmp_path: Path) -> None:
-    (tmp_path / "real.txt").write_text("x")
-    (tmp_path / "link.txt").symlink_to(tmp_path / "real.txt")
-    assert "is a link to" in card("write_file", tmp_path, path="link.txt", content="y").why
+def test_a_path_that_leads_elsewhere_says_where(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("x")
+    (tmp_path / "link").symlink_to("real")
+    for path in ("link/a.txt", f"file://{tmp_path}/real/a.txt"):
+        shown = card("write_file", tmp_path, path=path, content="y")
+        assert shown.why.startswith(f"The path leads to `{tmp_path}/real/a.txt`. Replaces a file."), path
+    assert "leads to" not in card("write_file", tmp_path, path="./real/../real/a.txt", content="y").why
+
+
+def test_keys_are_masked_but_looked_for_as_they_are(tmp_path: Path) -> None:
+    key = "sk-proj-" + "Ab3" * 16
+    (tmp_path / "a.py").write_text(f"client = OpenAI('{key}')\n")
+    shown = card("replace_in_file", tmp_path, path="a.py", old=f"'{key}'", new="")
+    assert "Changes a file in 1 place" in shown.why
+    assert "+client = OpenAI()" in shown.parts[0].text
+    assert key not in shown.plain_body() + str(shown.request.arguments)
 
 
 def test_hidden_characters_and_backticks_cannot_disguise_a_name(tmp_path: Path) -> None:

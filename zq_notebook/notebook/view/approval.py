@@ -12,6 +12,7 @@ import msgspec
 from zq_notebook.engine.approval import PermissionRequest
 from zq_notebook.notebook.arguments import Part, argument_parts, pretty_json, quoted
 from zq_notebook.notebook.view.file_changes import file_change
+from zq_notebook.text.redact import shared
 from zq_notebook.text.truncate import bytes_words
 from zq_notebook.text.visible import make_visible
 
@@ -48,18 +49,17 @@ def approval_card(
     *,
     workspace: Path,
     can_always_command: bool = False,
-    sandboxed: bool = False,
-    state_dir: Path | None = None,
 ) -> ApprovalCard:
-    """The card for ``request``.
+    """The card for ``request``, with keys masked.
 
-    ``workspace`` is where relative paths start; ``sandboxed`` says that shell commands run in a sandbox; a text over
-    200,000 characters is written whole to ``state_dir`` (by default ``.agent`` in the workspace), and the card says
-    where. Reads the file that would be changed; never raises for what it finds there.
+    ``workspace`` is where relative paths start; a text over 200,000 characters is written whole to
+    ``.agent/approvals`` in it, and the card says where. Reads the file that would be changed; never raises for what it
+    finds there.
     """
-    title, why, parts = _content(request, workspace, sandboxed)
+    masked = msgspec.structs.replace(request, arguments=shared().redact_data(request.arguments))
+    title, why, parts = _content(request, masked.arguments, workspace)
     name = request.tool_call_id or request.tool_name
-    directory = (state_dir or workspace / ".agent") / "approvals"
+    directory = workspace / ".agent" / "approvals"
     return ApprovalCard(
         tool_call_id=name,
         tool_name=request.tool_name,
@@ -68,19 +68,22 @@ def approval_card(
         reason=request.reason,
         parts=[_bounded(part, directory, f"{name}-{number}") for number, part in enumerate(parts, 1)],
         can_always_command=can_always_command,
-        request=request,
+        request=masked,
     )
 
 
-def _content(request: PermissionRequest, workspace: Path, sandboxed: bool) -> tuple[str, str, list[Part]]:
-    arguments, name = request.arguments, request.tool_name
+def _content(request: PermissionRequest, arguments: Mapping[str, Any], workspace: Path) -> tuple[str, str, list[Part]]:
+    """Title, second line and body; ``arguments`` are those of ``request`` with keys masked."""
+    name = request.tool_name
     if name == "run_code" and isinstance(arguments.get("code"), str):
         return _code(name, arguments)
     if name == "run_shell" and isinstance(arguments.get("command"), str):
-        return _command(name, arguments, workspace, sandboxed)
+        return _command(name, arguments, workspace)
     if name in {"write_file", "replace_in_file"} and isinstance(arguments.get("path"), str):
-        change = file_change(name, arguments, workspace)
-        return f"Allow {quoted(name)} to {change.verb} {quoted(change.path)}?", change.why, change.parts
+        # What is looked for in the file is what the call says, keys and all; they are masked in what comes of it.
+        change, mask = file_change(name, request.arguments, workspace), shared().redact
+        title = f"Allow {quoted(name)} to {change.verb} {quoted(mask(change.path))}?"
+        return title, mask(change.why), [msgspec.structs.replace(part, text=mask(part.text)) for part in change.parts]
     if name.startswith("mcp__"):
         why = "Runs on a server outside this notebook. What it changes there is not known here."
         return f"Allow {quoted(name)} to run with these arguments?", why, argument_parts(arguments)
@@ -96,16 +99,16 @@ def _code(name: str, arguments: Mapping[str, Any]) -> tuple[str, str, list[Part]
     return f"Allow {quoted(name)} to run this code?", why, parts
 
 
-def _command(name: str, arguments: Mapping[str, Any], workspace: Path, sandboxed: bool) -> tuple[str, str, list[Part]]:
+def _command(name: str, arguments: Mapping[str, Any], workspace: Path) -> tuple[str, str, list[Part]]:
     rest = {key: value for key, value in arguments.items() if key != "command"}
     where = rest.pop("cwd", None)
-    background = any(rest.pop(key, False) is True for key in ("background", "run_in_background"))
-    limit = next((rest.pop(key) for key in ("timeout", "timeout_s", "timeout_seconds") if key in rest), None)
-    rights = "in a sandbox" if sandboxed else "with your rights, outside any sandbox"
-    why = f"Runs on this computer {rights}, in {quoted(str(where or workspace))}"
+    background = rest.pop("background") if isinstance(rest.get("background"), bool) else False
+    limit = rest.get("timeout")
+    why = f"Runs on this computer with your rights, outside any sandbox, in {quoted(str(where or workspace))}"
     if background:
         why += ", in the background"
     if isinstance(limit, int | float) and not isinstance(limit, bool):
+        del rest["timeout"]
         why += f", for {limit:g} s at most"
     parts = [Part("code", str(arguments["command"]), language="bash")]
     if rest:
