@@ -1,7 +1,7 @@
 """The record of one turn: what the model said, what it did, what was asked and answered (Manual §9).
 
-A pure model without widgets. The views draw from it while the turn runs, and :meth:`Transcript.bundle` is what the
-notebook keeps.
+A pure model without widgets. The views draw from it while the turn runs, and :mod:`transcript_bundle` makes of it what
+the notebook keeps.
 """
 
 from __future__ import annotations
@@ -102,18 +102,6 @@ class Transcript:
     def tool(self, tool_call_id: str) -> ToolBlock | None:
         """The block of a call, if it was proposed."""
         return self._tools.get(tool_call_id)
-
-    def bundle(self) -> dict[str, str]:
-        """The transcript as ``text/markdown``, ``text/html`` and ``text/plain``: the same words in the same order."""
-        from zq_notebook.notebook.transcript_html import transcript_html
-        from zq_notebook.notebook.transcript_markdown import transcript_markdown
-        from zq_notebook.notebook.transcript_plain import transcript_plain
-
-        return {
-            "text/markdown": transcript_markdown(self),
-            "text/html": transcript_html(self),
-            "text/plain": transcript_plain(self),
-        }
 
     # -- text -----------------------------------------------------------------------------------------------------
 

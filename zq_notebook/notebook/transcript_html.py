@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.resources import files
-from typing import TYPE_CHECKING
 
 from zq_notebook.notebook.arguments import Part, main_argument
+from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.transcript_blocks import (
     Block,
     Footer,
@@ -30,6 +29,7 @@ from zq_notebook.notebook.transcript_lines import (
     tool_line,
     tool_mark,
 )
+from zq_notebook.notebook.transcript_pictures import image_source
 from zq_notebook.notebook.words import thought_words
 from zq_notebook.text.highlight import highlight
 from zq_notebook.text.markdown import render_markdown
@@ -37,12 +37,6 @@ from zq_notebook.text.safe_html import sanitize_html
 from zq_notebook.text.truncate import bytes_words
 from zq_notebook.text.visible import make_visible
 from zq_notebook.toolio import ImageData
-
-if TYPE_CHECKING:
-    from zq_notebook.notebook.transcript import Transcript
-
-# A larger picture would make the notebook, and each message to the browser, unwieldy.
-MAX_IMAGE_BYTES = 4_000_000
 
 _SEPARATOR = '<span class="zq-sep"> · </span>'
 
@@ -154,16 +148,6 @@ def image_html(image: ImageData, tool_name: str) -> str:
         return f'<p class="zq-notice zq-info">A picture of {size} ({_text(image.mime_type)}) is not shown here.</p>'
     alt = html.escape(image.alt or f"Picture from {tool_name}")
     return f'<div class="zq-figure"><img src="{source}" alt="{alt}"></div>'
-
-
-def image_source(image: ImageData) -> str | None:
-    """A data URI, or ``None`` when the picture is too big or not of a kind that browsers show safely."""
-    if len(image.data) > MAX_IMAGE_BYTES or image.mime_type not in _SAFE_PICTURES:
-        return None
-    return f"data:{image.mime_type};base64,{base64.b64encode(image.data).decode()}"
-
-
-_SAFE_PICTURES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def footer_html(footer: Footer) -> str:

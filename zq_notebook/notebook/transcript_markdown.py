@@ -5,9 +5,9 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from zq_notebook.notebook.arguments import Part, main_argument
+from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.transcript_blocks import (
     Block,
     Footer,
@@ -16,7 +16,6 @@ from zq_notebook.notebook.transcript_blocks import (
     TextBlock,
     ToolBlock,
 )
-from zq_notebook.notebook.transcript_html import image_source
 from zq_notebook.notebook.transcript_lines import (
     Words,
     footer_left,
@@ -27,13 +26,11 @@ from zq_notebook.notebook.transcript_lines import (
     tool_line,
     tool_mark,
 )
+from zq_notebook.notebook.transcript_pictures import image_source
 from zq_notebook.notebook.words import thought_words
 from zq_notebook.text.markdown_safe import safe_markdown
 from zq_notebook.text.truncate import bytes_words
 from zq_notebook.text.visible import make_visible
-
-if TYPE_CHECKING:
-    from zq_notebook.notebook.transcript import Transcript
 
 
 def transcript_markdown(transcript: Transcript) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from zq_notebook.notebook.arguments import main_argument
+from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.transcript_blocks import (
     Block,
     Footer,
@@ -28,9 +28,6 @@ from zq_notebook.notebook.transcript_lines import (
 from zq_notebook.notebook.words import thought_words
 from zq_notebook.text.truncate import bytes_words
 from zq_notebook.text.visible import make_visible
-
-if TYPE_CHECKING:
-    from zq_notebook.notebook.transcript import Transcript
 
 
 def transcript_plain(transcript: Transcript) -> str:

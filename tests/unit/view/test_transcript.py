@@ -23,6 +23,7 @@ from zq_notebook.engine import events as ev
 from zq_notebook.engine.approval import ApprovalReply
 from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.transcript_blocks import Footer, ReasoningBlock, TextBlock, ToolBlock
+from zq_notebook.notebook.transcript_bundle import bundle
 from zq_notebook.toolio import ImageData
 
 
@@ -50,14 +51,14 @@ def test_all_three_forms_say_the_same_in_the_same_order() -> None:
             files=["out.csv"], variables_new=["total"], variables_changed=["sales"], tokens=3120, cost=0.004, elapsed=14
         )
     )
-    bundle = transcript.bundle()
-    assert sorted(bundle) == ["text/html", "text/markdown", "text/plain"]
+    forms = bundle(transcript)
+    assert sorted(forms) == ["text/html", "text/markdown", "text/plain"]
     said = [
         "analyst", "gpt-5.2", "asks before acting", "Thought for", "The user wants a sum.", "compute", "run_code",
         "total = 41 + 1", "allowed once", "int", "0.11 s", "42", "It is", "variables:", "total", "new", "sales",
         "changed", "out.csv", "3.1k tokens", "0.004", "14 s",
     ]  # fmt: skip
-    for kind, text in bundle.items():
+    for kind, text in forms.items():
         body = re.sub(r"<style>.*?</style>", "", text, flags=re.DOTALL)
         at = 0
         for words in said:
@@ -67,11 +68,11 @@ def test_all_three_forms_say_the_same_in_the_same_order() -> None:
 
 
 def test_results_are_folded_and_pictures_are_in_the_page_itself() -> None:
-    bundle = record(*small_turn()).bundle()
+    forms = bundle(record(*small_turn()))
     for kind in ("text/html", "text/markdown"):
-        assert "<details" in bundle[kind]
-        assert "data:image/png;base64,iVBORw0KGgo=" in bundle[kind]
-    assert "widget" not in bundle["text/html"]
+        assert "<details" in forms[kind]
+        assert "data:image/png;base64,iVBORw0KGgo=" in forms[kind]
+    assert "widget" not in forms["text/html"]
 
 
 def test_a_reply_that_broke_off_leaves_nothing_but_a_note() -> None:
@@ -80,9 +81,7 @@ def test_a_reply_that_broke_off_leaves_nothing_but_a_note() -> None:
         request(), reasoning("hm"), delta("half an"), retry, request(), delta("whole"), message("whole")
     )
     assert texts(transcript) == ["whole"]
-    assert (
-        "The model could not be reached (connection lost). Trying again, 1 of 2." in transcript.bundle()["text/plain"]
-    )
+    assert "The model could not be reached (connection lost). Trying again, 1 of 2." in bundle(transcript)["text/plain"]
 
 
 def test_an_earlier_reply_survives_a_retry_of_the_next() -> None:
@@ -106,7 +105,7 @@ def test_reasoning_is_timed_until_the_answer_begins() -> None:
     transcript.apply(delta("so"))
     (block,) = (block for block in transcript.blocks if isinstance(block, ReasoningBlock))
     assert block.seconds == pytest.approx(2.2)
-    assert "Thought for 2 s" in transcript.bundle()["text/html"]
+    assert "Thought for 2 s" in bundle(transcript)["text/html"]
 
 
 def test_a_call_goes_through_its_states() -> None:
@@ -139,7 +138,7 @@ def test_the_answer_stands_on_the_line_of_its_call(reply: ApprovalReply, words: 
     transcript = record(request(), message("", ["run_code"]), proposed())
     transcript.approval_answered("c1", reply)
     transcript.apply(finished(status="denied" if reply.outcome == "deny" else "ok"))
-    line = next(line for line in transcript.bundle()["text/plain"].splitlines() if "run_code" in line)
+    line = next(line for line in bundle(transcript)["text/plain"].splitlines() if "run_code" in line)
     assert f" · {words}" in line
 
 
@@ -148,15 +147,15 @@ def test_a_denial_by_the_rules_says_why() -> None:
         task_id="t", req_id="c1", name="write_file", status="denied", reason="outside the workspace"
     )
     transcript = record(request(), proposed("c1", "write_file", path="/etc/x", content="y"), denied)
-    assert "⊘ write_file /etc/x · denied: outside the workspace" in transcript.bundle()["text/plain"]
+    assert "⊘ write_file /etc/x · denied: outside the workspace" in bundle(transcript)["text/plain"]
 
 
 def test_a_failed_call_is_open_and_says_what_the_tool_said() -> None:
     failed = finished(status="error", text='{"error": "No file at a.csv.", "error_type": "ToolError"}')
-    bundle = record(request(), proposed("c1", "read_file", path="a.csv"), failed).bundle()
-    assert '<details class="zq-tool zq-error" open>' in bundle["text/html"]
-    assert "No file at a.csv." in bundle["text/plain"]
-    assert "error_type" not in bundle["text/plain"]
+    forms = bundle(record(request(), proposed("c1", "read_file", path="a.csv"), failed))
+    assert '<details class="zq-tool zq-error" open>' in forms["text/html"]
+    assert "No file at a.csv." in forms["text/plain"]
+    assert "error_type" not in forms["text/plain"]
 
 
 def test_a_call_without_a_result_is_interrupted_at_the_end() -> None:
@@ -164,7 +163,7 @@ def test_a_call_without_a_result_is_interrupted_at_the_end() -> None:
         request(), proposed(), started(), ev.Interrupted(iterations=1, req_id="r1", task_id="t"), turn_end()
     )
     assert only_tool(transcript).status == "interrupted"
-    assert "Interrupted." in transcript.bundle()["text/markdown"]
+    assert "Interrupted." in bundle(transcript)["text/markdown"]
 
 
 def test_the_markup_of_a_tool_is_shown_without_anything_that_runs() -> None:
@@ -172,7 +171,7 @@ def test_the_markup_of_a_tool_is_shown_without_anything_that_runs() -> None:
         "<style>x</style><table onclick='x()'><tr><td>1<script>alert(1)</script></td></tr></table><img src=x onerror=y>"
     )
     shown = finished(display={"text/html": table, "text/plain": "1"})
-    html = record(request(), proposed(), shown).bundle()["text/html"]
+    html = bundle(record(request(), proposed(), shown))["text/html"]
     assert "<table><tr><td>1</td></tr></table>" in html
     assert "alert" not in html
     assert "onclick" not in html
@@ -193,25 +192,25 @@ def test_names_arguments_and_results_are_escaped_everywhere() -> None:
     for event in (*events, error, turn_end("error")):
         transcript.apply(event)
     transcript.finish(Footer(status=evil, files=[evil], variables_new=[evil]))
-    bundle = transcript.bundle()
-    assert "<img" not in bundle["text/html"]
-    outside_fences = re.sub(r"(?m)^(`{3,})[^\n]*\n.*?^\1$", "", bundle["text/markdown"], flags=re.DOTALL)
+    forms = bundle(transcript)
+    assert "<img" not in forms["text/html"]
+    outside_fences = re.sub(r"(?m)^(`{3,})[^\n]*\n.*?^\1$", "", forms["text/markdown"], flags=re.DOTALL)
     assert "<img" not in outside_fences.replace("\\<", "")
 
 
 def test_a_result_that_closes_its_fence_stays_in_it() -> None:
     transcript = record(request(), proposed(), finished(text="```\n# not a heading\n````\n<b>"))
-    assert "`````\n```\n# not a heading\n````\n<b>\n`````" in transcript.bundle()["text/markdown"]
+    assert "`````\n```\n# not a heading\n````\n<b>\n`````" in bundle(transcript)["text/markdown"]
 
 
 def test_a_picture_that_is_too_big_or_could_run_scripts_is_named_instead() -> None:
     images = (ImageData(b"<svg onload=x>", "image/svg+xml"), ImageData(b"\0" * 5_000_000))
-    html = record(request(), proposed(), finished(images=images)).bundle()["text/html"]
+    html = bundle(record(request(), proposed(), finished(images=images)))["text/html"]
     assert "<img" not in html
     assert "A picture of 5.0 MB (image/png) is not shown here." in html
 
 
 def test_a_long_result_says_how_much_is_missing() -> None:
-    plain = record(request(), proposed(), finished(text="line\n" * 10_000)).bundle()["text/plain"]
+    plain = bundle(record(request(), proposed(), finished(text="line\n" * 10_000)))["text/plain"]
     assert len(plain) < 40_000
     assert "characters left out" in plain

@@ -12,6 +12,7 @@ from zq_notebook.engine.approval import ApprovalOutcome, ApprovalReply
 from zq_notebook.engine.events import Event
 from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.transcript_blocks import Footer
+from zq_notebook.notebook.transcript_bundle import bundle
 from zq_notebook.notebook.view.approval import ApprovalCard
 from zq_notebook.notebook.view.base import Answer
 from zq_notebook.notebook.view.cell_stream import CellStream
@@ -99,8 +100,8 @@ class LiveView:
         except RuntimeError:  # called from synchronous code: messages are handled where they arrive
             self._loop = None
         self._widget = CellWidget(self._on_message)
-        bundle = self._widget.view_bundle("The agent is working. Its answer appears here when it is done.")
-        display(bundle, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
+        placeholder = self._widget.view_bundle("The agent is working. Its answer appears here when it is done.")
+        display(placeholder, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
 
     def apply(self, events: Sequence[Event]) -> None:
         """Show what happened. Text alone may wait a few hundredths of a second for more."""
@@ -149,11 +150,11 @@ class LiveView:
         self._flush_when_due()
         if self._timer is not None:
             self._timer.cancel()
-        bundle = self.transcript.bundle()
-        update_display(bundle, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
+        final = bundle(self.transcript)
+        update_display(final, raw=True, display_id=self.display_id)  # type: ignore[no-untyped-call]
         if self._widget is not None:
             if len(self._pages) > 1:
-                self._send({"final": bundle, "model": self._widget.model_id, "first": self._pages[0]})
+                self._send({"final": final, "model": self._widget.model_id, "first": self._pages[0]})
             self._widget.close()
             self._widget = None
 

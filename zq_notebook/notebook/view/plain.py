@@ -14,9 +14,9 @@ from zq_notebook.engine.approval import ApprovalReply
 from zq_notebook.engine.events import Event
 from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.transcript_blocks import Block, Footer, ToolBlock
-from zq_notebook.notebook.transcript_html import image_source
 from zq_notebook.notebook.transcript_lines import header_words
 from zq_notebook.notebook.transcript_markdown import block_markdown, footer_markdown, header_markdown
+from zq_notebook.notebook.transcript_pictures import image_source
 from zq_notebook.notebook.transcript_plain import block_plain, footer_plain, join_words
 from zq_notebook.notebook.view.approval import ApprovalCard
 from zq_notebook.notebook.view.base import Answer
