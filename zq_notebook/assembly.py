@@ -15,7 +15,6 @@ from zq_notebook.engine.limits import CompactionOptions
 from zq_notebook.engine.ports import ProviderClient
 from zq_notebook.engine.turn import DEFAULT_MAX_ITERATIONS, TurnEngine
 from zq_notebook.errors import SandboxUnavailableError, UsageError
-from zq_notebook.languages.catalog import get_prompts
 from zq_notebook.permissions.decision import Mode, PermissionEngine
 from zq_notebook.tools.files import register_file_tools
 from zq_notebook.tools.interact import register_ask_tool, register_directory_tool, register_plan_tool
@@ -124,7 +123,7 @@ def create_default_engine(
         sandbox: ``{"mode": "auto" | "off" | "required"}``.
         instructions: replaces the system prompt.
         agent_type: ``code``, ``cowork`` or ``analyst``: which system prompt.
-        lang: language of the prompt; by default ZQ_LANG, else ``en``.
+        lang: language of the prompt and of what the engine tells the model; by default ZQ_LANG, else ``en``.
         messages: history to go on from.
         hook: told about every event.
         context_window: the model's window in tokens; by default CONTEXT_WINDOW, else looked up.
@@ -147,7 +146,6 @@ def create_default_engine(
     _check_sandbox(sandbox)
     chosen_model = model or os.environ.get("OPENAI_MODEL", "")
     compaction = CompactionOptions.from_env(context_window, threshold_pct, soft_threshold_pct, cap_tokens)
-    prompts = get_prompts(lang)
     registry = ToolRegistry()
     register_default_tools(registry, root)
     result_dir = tool_result_dir or os.environ.get("TOOL_RESULT_DIR") or root / STATE_DIR / "tool-results"
@@ -159,7 +157,6 @@ def create_default_engine(
         ),
         model=chosen_model,
         instructions=instructions or build_instructions(agent_type, root, datetime.date.today().isoformat(), lang),
-        gen_session_name_prompt=prompts.session.naming,
         lang=lang,
         max_iterations=max_iterations,
         reasoning_effort=reasoning_effort or os.environ.get("OPENAI_REASONING_EFFORT") or None,
@@ -170,7 +167,6 @@ def create_default_engine(
         soft_threshold_pct=compaction.soft_threshold_pct,
         cap_tokens=compaction.cap_tokens,
         tool_result_dir=result_dir,
-        compaction_words=prompts.compaction,
         window_of=_window_of,
     )
     _set_default_approval(engine, default_approval)

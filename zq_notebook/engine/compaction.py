@@ -22,12 +22,12 @@ from zq_notebook.engine.limits import DEFAULT_CONTEXT_WINDOW, CompactionOptions,
 from zq_notebook.engine.messages import Message, TokenUsage
 from zq_notebook.engine.summary import SUMMARY_TOKENS, SummaryRequest, TurnPlace, summary_model
 from zq_notebook.engine.tokens import Count, TokenMeter, ToolTokens, messages_tokens, text_tokens, tokens_after
-from zq_notebook.engine.words import CompactionWords, EnglishCompactionWords
 from zq_notebook.errors import ContextOverflowError
 from zq_notebook.text import logs
 
 if TYPE_CHECKING:
     from zq_notebook.engine.turn import TurnEngine
+    from zq_notebook.languages.tables import CompactionTexts
 
 logger = logs.logger("zq_notebook.engine")
 
@@ -69,14 +69,8 @@ class CompactionState(msgspec.Struct, frozen=True, kw_only=True):
 class Compactor:
     """Compaction for one engine. Options are read from the engine at each request."""
 
-    def __init__(
-        self,
-        engine: TurnEngine,
-        words: CompactionWords | None = None,
-        window_of: Callable[[str], int | None] | None = None,
-    ) -> None:
+    def __init__(self, engine: TurnEngine, window_of: Callable[[str], int | None] | None = None) -> None:
         self._engine = engine
-        self._words = words or EnglishCompactionWords()
         self._window_of = window_of
         self._windows: dict[str, int] = {}
         self._meter = TokenMeter()
@@ -139,6 +133,10 @@ class Compactor:
                 req_id=new_id(), task_id=place.task_id, method="trimmed", messages_before=count, messages_after=count
             )
 
+    @property
+    def _texts(self) -> CompactionTexts:
+        return self._engine.texts.compaction
+
     # Measuring
 
     def _options(self) -> CompactionOptions:
@@ -182,7 +180,7 @@ class Compactor:
     # Making room
 
     def _split(self, tools: Tools) -> shrink.Split:
-        return shrink.split(self._engine.messages, self._keep_tokens(tools), self._words.summary_intro)
+        return shrink.split(self._engine.messages, self._keep_tokens(tools), self._texts.summary_intro)
 
     def _worthwhile(self, parts: shrink.Split, tools: Tools) -> bool:
         """Whether a summary would bring the request below the threshold, and there is something new to summarise."""
@@ -209,14 +207,14 @@ class Compactor:
             threshold_tokens=limits.hard,
             outbound_messages=before,
         )
-        request = SummaryRequest(engine.provider, engine.model, self._words, place)
+        request = SummaryRequest(engine.provider, engine.model, self._texts, place)
         if parts.dropped:
             async with aclosing(self._summarize(request, parts, trigger)) as events:
                 async for event in events:
                     yield event
         old, notes = list(messages), None
         if request.text:
-            notes = Message(role="user", content=f"{self._words.summary_intro}\n\n{request.text}")
+            notes = Message(role="user", content=f"{self._texts.summary_intro}\n\n{request.text}")
         elif parts.dropped:
             parts = shrink.from_whole_exchange(messages, parts)
         messages[:] = shrink.rebuilt(messages, parts, notes)
@@ -242,14 +240,19 @@ class Compactor:
                     yield event
         except TurnInterrupted:
             raise
-        except Exception:
-            logger.info("no summary could be had; the oldest part of the conversation is left out", exc_info=True)
+        except Exception as error:
+            # One line: a notebook shows warnings in the cell.
+            logger.warning(
+                "no summary could be had, so the oldest part of the conversation is left out: %s: %s",
+                type(error).__name__,
+                error,
+            )
 
     def _record_tokens(self, trigger: str) -> int:
         """How long the record may be that the summary is made of, in tokens."""
         model = summary_model(self._engine.model)
         window = self._engine.context_window if model == self._engine.model else None
-        room = (window or self._window(model)) - SUMMARY_TOKENS - text_tokens(self._words.prompt)
+        room = (window or self._window(model)) - SUMMARY_TOKENS - text_tokens(self._texts.prompt)
         # After an overflow the true window is unknown: smaller than this request, which is all that can be said.
         known = self._count.total // 2 if trigger == "overflow" else self._count.total
         return max(min(int(room * 0.9), known), LEAST_RECORD_TOKENS)
@@ -257,7 +260,7 @@ class Compactor:
     def _compacted(
         self, request: SummaryRequest, parts: shrink.Split, place: TurnPlace, old: Sequence[Message]
     ) -> Compacted:
-        messages, intro = self._engine.messages, self._words.summary_intro
+        messages, intro = self._engine.messages, self._texts.summary_intro
         summary = request.text or None
         kept = shrink.said_by_user(messages, intro)
         return Compacted(
@@ -284,10 +287,10 @@ class Compactor:
         fixed, conversation = self._estimates(tools)
         cut = shrink.tail_start(messages, self._keep_tokens(tools))
         elide, dedup = _enabled("COMPACTION_ELIDE"), _enabled("COMPACTION_DEDUP")
-        found = shrink.evictions(messages, cut, self._words, elide=False, dedup=dedup)
+        found = shrink.evictions(messages, cut, self._texts, elide=False, dedup=dedup)
         after = self._meter.count(fixed, conversation - shrink.saved_tokens(messages, found)).total
         if elide and after > (1 - LEAST_SAVING) * self._limits().soft:
-            found = shrink.evictions(messages, cut, self._words, elide=True, dedup=dedup)
+            found = shrink.evictions(messages, cut, self._texts, elide=True, dedup=dedup)
         if not found or shrink.saved_tokens(messages, found) < LEAST_SAVING * conversation:
             return False
         shrink.replace(messages, found)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zq_notebook.cancel import CancelToken
-from zq_notebook.engine import texts
 from zq_notebook.engine.approval import ApprovalOutcome, Approver, ApproverFailed, PermissionRequest, ask
 from zq_notebook.engine.clock import timestamp
 from zq_notebook.engine.events import (
@@ -33,13 +33,15 @@ from zq_notebook.errors import ToolArgumentError, UsageError
 from zq_notebook.text import logs
 from zq_notebook.toolio import ToolContext, ToolOutput
 
+if TYPE_CHECKING:
+    from zq_notebook.languages.tables import ResultTexts
+
 logger = logs.logger("zq_notebook.engine")
 
 PREVIEW_CHARS = 1000
 # A stopped tool may hand over what it has; after that it is cancelled, and at last left alone.
 GRACE_SECONDS = 0.25
 ABANDON_SECONDS = 2.0
-
 
 # What a tool may add to the stream; the other events have their order, which the engine keeps.
 TOOL_EVENTS = (EventType.ASK_USER_QUESTION, EventType.PLAN_PROPOSED, EventType.DIRECTORY_REQUESTED)
@@ -89,6 +91,7 @@ class Dispatcher:
         handlers: Mapping[str, Callable[..., Any]],
         result_dir: Path | None,
         produced_files: list[str],
+        texts: ResultTexts,
     ) -> None:
         self._registry = registry
         self._permissions = permissions
@@ -101,6 +104,7 @@ class Dispatcher:
         self._handlers = handlers
         self._result_dir = result_dir
         self._produced_files = produced_files
+        self._texts = texts
         self._loop = asyncio.get_running_loop()
         self._events: deque[Event] = deque()
         self._wake = asyncio.Event()
@@ -217,7 +221,7 @@ class Dispatcher:
         except asyncio.CancelledError as error:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
-                self._finish(call, "interrupted", ToolOutput(text=texts.INTERRUPTED, ok=False))
+                self._interrupt(call)
                 raise
             # Something inside the tool was cancelled, not the call.
             self._finish(call, "error", _failed(error))
@@ -244,7 +248,7 @@ class Dispatcher:
             return
         if self._cancel.is_set():
             # Stopped while an approver that does not notice was being asked.
-            self._finish(call, "interrupted", ToolOutput(text=texts.INTERRUPTED, ok=False))
+            self._interrupt(call)
             return
         self._post(ToolStarted(task_id=self._task_id, req_id=call.id, name=call.name, start_time=timestamp()))
         call.running_since = time.perf_counter()
@@ -257,7 +261,7 @@ class Dispatcher:
         decision = self._permissions.evaluate(call.name, call.arguments, tool.metadata)
         if not decision.needs_user:
             if not decision.allowed:
-                text = texts.denied_by_permissions(decision.reason)
+                text = self._texts.denied_by_permissions.format(reason=decision.reason)
                 self._finish(call, "denied", ToolOutput(text=text, ok=False), decision.reason)
             return decision.allowed
         await self._deliver(
@@ -280,7 +284,9 @@ class Dispatcher:
         )
         reply = await ask(self._approver, request)
         if reply.outcome is ApprovalOutcome.DENY:
-            text = texts.denied_by_user(reply.reason)
+            text = self._texts.denied_by_user
+            if reply.reason:
+                text = self._texts.denied_by_user_reason.format(reason=reply.reason)
             self._finish(call, "denied", ToolOutput(text=text, ok=False), reply.reason)
             return False
         if reply.outcome is ApprovalOutcome.ALWAYS_TOOL:
@@ -342,14 +348,18 @@ class Dispatcher:
 
     def _close(self, calls: Sequence[_Call], failure: Exception) -> None:
         """Finish the calls that ``failure`` keeps from being finished."""
-        if isinstance(failure, TurnInterrupted):
-            status, output = "interrupted", ToolOutput(text=texts.INTERRUPTED, ok=False)
-        elif isinstance(failure, ApproverFailed):
-            status, output = "denied", ToolOutput(text=texts.APPROVAL_FAILED, ok=False)
-        else:
-            status, output = "error", _failed(failure)
         for call in calls:
-            self._finish(call, status, output)
+            if isinstance(failure, TurnInterrupted):
+                self._interrupt(call)
+            elif isinstance(failure, ApproverFailed):
+                self._finish(call, "denied", ToolOutput(text=self._texts.approval_failed, ok=False))
+            else:
+                self._finish(call, "error", _failed(failure))
+
+    def _interrupt(self, call: _Call) -> None:
+        """The user stopped it; whether it had begun decides what the model has to reckon with."""
+        text = self._texts.not_started if call.running_since is None else self._texts.interrupted
+        self._finish(call, "interrupted", ToolOutput(text=text, ok=False))
 
     async def _stop(self, batch: Sequence[_Call]) -> None:
         """End what runs: first it may hand over what it has, then it is cancelled, at last it is left alone."""
@@ -385,4 +395,6 @@ def _all_done(batch: Sequence[_Call]) -> bool:
 
 
 def _failed(error: BaseException) -> ToolOutput:
-    return ToolOutput(text=texts.failed(error), ok=False, error_type=type(error).__name__)
+    kind = type(error).__name__
+    text = json.dumps({"error": str(error) or kind, "error_type": kind}, ensure_ascii=False)
+    return ToolOutput(text=text, ok=False, error_type=kind)

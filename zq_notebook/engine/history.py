@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from zq_notebook.engine import texts
 from zq_notebook.engine.messages import Message, ToolCall
 from zq_notebook.errors import UsageError
 from zq_notebook.text.unicode import well_formed_value
@@ -74,12 +73,12 @@ def sort_last_results(messages: list[Message]) -> None:
     messages[start:] = sorted(messages[start:], key=lambda message: order.get(message.get("tool_call_id"), len(order)))
 
 
-def restored(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
+def restored(messages: Iterable[Mapping[str, Any]], missing: str) -> list[Message]:
     """A given history as one that is valid; the caller's dictionaries stay untouched.
 
     Results that nobody called are left out, results in the wrong order are put right, and a call without one is
-    answered with a note; only the last calls may still wait for theirs (Manual §12.4). Raises :class:`UsageError` for
-    something that is no chat-style message.
+    answered with ``missing``; only the last calls may still wait for theirs (Manual §12.4). Raises
+    :class:`UsageError` for something that is no chat-style message.
     """
     given = [_checked(message, place) for place, message in enumerate(messages)]
     result: list[Message] = []
@@ -94,7 +93,7 @@ def restored(messages: Iterable[Mapping[str, Any]]) -> list[Message]:
         while place < len(given) and given[place]["role"] == "tool":
             place += 1
         if message.get("tool_calls"):
-            result.extend(_answers(message, given[start:place], at_end=place == len(given)))
+            result.extend(_answers(message, given[start:place], None if place == len(given) else missing))
     return result
 
 
@@ -107,8 +106,11 @@ def _checked(message: object, place: int) -> Message:
     return Message(message)
 
 
-def _answers(message: Message, results: list[Message], *, at_end: bool) -> list[Message]:
-    """One result for each call of ``message``, in its order; ids that occur twice in it are made unique."""
+def _answers(message: Message, results: list[Message], missing: str | None) -> list[Message]:
+    """One result for each call of ``message``, in its order, ``missing`` (if given) for one that is not there.
+
+    Ids that occur twice in it are made unique.
+    """
     calls = [ToolCall.of(call) for call in message["tool_calls"]]
     named = unique_ids(calls, frozenset())
     if [call.id for call in named] != [call.get("id") for call in message["tool_calls"]]:
@@ -119,8 +121,8 @@ def _answers(message: Message, results: list[Message], *, at_end: bool) -> list[
         if found is not None:
             results.remove(found)
             answers.append(Message({**found, "tool_call_id": new.id}))
-        elif not at_end:
-            answers.append(Message(role="tool", tool_call_id=new.id, content=texts.RESULT_MISSING))
+        elif missing is not None:
+            answers.append(Message(role="tool", tool_call_id=new.id, content=missing))
     return answers
 
 
@@ -186,8 +188,11 @@ def user_message(
     return message
 
 
-def strip_inline_data(messages: list[Message]) -> None:
-    """Take base64 out of the history: it was for the turn that brought it (Manual §13)."""
+def strip_inline_data(messages: list[Message], removed: str) -> None:
+    """Take base64 out of the history: it was for the turn that brought it (Manual §13).
+
+    ``removed``, with their ``{count}``, is what stands in its place.
+    """
     for message in messages:
         content = message.get("content")
         if not isinstance(content, list):
@@ -196,7 +201,7 @@ def strip_inline_data(messages: list[Message]) -> None:
         gone = len(content) - len(kept)
         if not gone:
             continue
-        kept.append({"type": "text", "text": f"[{gone} image{'s' if gone > 1 else ''} shown earlier]"})
+        kept.append({"type": "text", "text": removed.format(count=gone)})
         only_text = all(part.get("type") == "text" for part in kept)
         message["content"] = "\n".join(part["text"] for part in kept) if only_text else kept
 

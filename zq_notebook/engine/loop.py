@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from zq_notebook.cancel import CancelToken
-from zq_notebook.engine import history, texts
+from zq_notebook.engine import history
 from zq_notebook.engine.approval import ApproverFailed
 from zq_notebook.engine.clock import timestamp
 from zq_notebook.engine.compaction import too_large
@@ -108,8 +108,8 @@ class TurnLoop:
     def opening(self, text: str, attachments: Attachments, refs: Attachments) -> TurnStart:
         """Put what the user says into the history; the event that announces it."""
         # A process that died in the middle of a call leaves it open; a new turn must not build on that.
-        history.answer_pending(self._engine.messages, texts.INTERRUPTED)
-        history.strip_inline_data(self._engine.messages)
+        history.answer_pending(self._engine.messages, self._engine.texts.results.interrupted)
+        history.strip_inline_data(self._engine.messages, self._engine.texts.compaction.images_removed)
         self._engine.messages.append(history.user_message(text, attachments, refs))
         return TurnStart(
             task_id=self._task_id,
@@ -150,7 +150,8 @@ class TurnLoop:
                 return
         self._status = "max_iterations_exceeded"
         if engine.finalize_on_max_iterations:
-            engine.messages.append(Message(role="user", content=texts.FINALIZE))
+            instruction = engine.texts.notices.finalize.format(limit=engine.max_iterations)
+            engine.messages.append(Message(role="user", content=instruction))
             async with aclosing(self._ask_model([], final=True)) as events:
                 async for event in events:
                     yield event
@@ -224,6 +225,7 @@ class TurnLoop:
             handlers=engine.handlers,
             result_dir=engine.tool_result_dir,
             produced_files=self._produced,
+            texts=engine.texts.results,
         )
 
     def _keep_partial_reply(self) -> None:
@@ -234,10 +236,10 @@ class TurnLoop:
             self._engine.messages.append(Message(role="assistant", content=reply.text))
 
     def _tidy(self) -> None:
-        history.answer_pending(self._engine.messages, texts.INTERRUPTED)
+        history.answer_pending(self._engine.messages, self._engine.texts.results.interrupted)
         if not self._engine.retriable:
             # retry() sends the pictures of the failed turn once more.
-            history.strip_inline_data(self._engine.messages)
+            history.strip_inline_data(self._engine.messages, self._engine.texts.compaction.images_removed)
 
     def _error(self, error: BaseException) -> ErrorEvent:
         known = isinstance(error, AgentError)

@@ -11,7 +11,6 @@ from zq_notebook.engine.clock import new_id, timestamp
 from zq_notebook.engine.messages import text_of
 from zq_notebook.engine.ports import StreamOptions
 from zq_notebook.engine.summary import refuses_effort
-from zq_notebook.engine.words import SESSION_NAME_PROMPT
 from zq_notebook.text import logs
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ async def suggest_session_name(engine: TurnEngine) -> str | None:
     if not said or not engine.model:
         return None
     asked = [
-        {"role": "system", "content": engine.gen_session_name_prompt or SESSION_NAME_PROMPT},
+        {"role": "system", "content": engine.gen_session_name_prompt or engine.texts.session.naming},
         {"role": "user", "content": said[:_MATERIAL_CHARS]},
     ]
     try:

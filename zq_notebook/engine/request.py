@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +14,11 @@ from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted, Unexpe
 from zq_notebook.engine.messages import StreamChunk, TokenUsage, ToolCall
 from zq_notebook.engine.ports import StreamOptions
 from zq_notebook.engine.retry import RetryPolicy, is_transient
+from zq_notebook.engine.stream import close_stream, open_stream
 from zq_notebook.errors import StreamError
-from zq_notebook.text import logs
 
 if TYPE_CHECKING:
     from zq_notebook.engine.turn import TurnEngine
-
-logger = logs.logger("zq_notebook.engine")
 
 
 class Reply:
@@ -121,7 +118,9 @@ class ModelRequest:
             reasoning_effort=self._engine.reasoning_effort,
             cancel=self._cancel,
         )
-        chunks = (await wait(lambda: self._open(tools, opts))).__aiter__()
+        engine = self._engine
+        stream = await wait(lambda: open_stream(engine.provider, engine.model, engine.messages, tools, opts))
+        chunks = stream.__aiter__()
         step = chunks.__anext__
         try:
             while True:
@@ -142,27 +141,10 @@ class ModelRequest:
                 "happens every time, look at the provider's timeouts."
             ) from None
         finally:
-            await _close(chunks)
+            await close_stream(chunks)
         if not reply.ended:
             raise StreamError(
                 "The model's answer broke off before it was complete (no finish reason came). "
                 "Nothing of it was kept; try again."
             )
         reply.calls = unique_ids(reply.calls, self._engine.call_ids)
-
-    async def _open(self, tools: Sequence[Mapping[str, Any]], opts: StreamOptions) -> AsyncIterable[StreamChunk]:
-        stream = self._engine.provider.stream(self._engine.model, self._engine.messages, tools, opts)
-        if inspect.isawaitable(stream):
-            return await stream
-        return stream
-
-
-async def _close(stream: object) -> None:
-    """End a stream that may be in the middle; what that raises is of no use to anybody any more."""
-    close = getattr(stream, "aclose", None)
-    if close is None:
-        return
-    try:
-        await close()
-    except Exception:
-        logger.warning("the model's stream could not be closed", exc_info=True)

@@ -6,15 +6,17 @@ Pure functions. A call and its result stay together; the newest part, and what t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from zq_notebook.engine.history import parse_arguments
 from zq_notebook.engine.messages import Message, ToolCall, text_of
 from zq_notebook.engine.tokens import BYTES_PER_TOKEN, MESSAGE_TOKENS, content_tokens, message_tokens, text_tokens
-from zq_notebook.engine.words import CompactionWords
 from zq_notebook.text.truncate import clip_middle
+
+if TYPE_CHECKING:
+    from zq_notebook.languages.tables import CompactionTexts
 
 History = Sequence[Mapping[str, Any]]
 
@@ -120,7 +122,7 @@ def rebuilt(messages: Sequence[Message], parts: Split, notes: Message | None) ->
     return [*messages[: parts.head], *([notes] if notes is not None else []), *kept, *messages[parts.cut :]]
 
 
-def evictions(messages: History, cut: int, words: CompactionWords, *, elide: bool, dedup: bool) -> dict[int, Message]:
+def evictions(messages: History, cut: int, texts: CompactionTexts, *, elide: bool, dedup: bool) -> dict[int, Message]:
     """Short notes for old tool results, by index: those before ``cut``, and files that were read again later."""
     calls = _calls_by_result(messages)
     found: dict[int, Message] = {}
@@ -130,10 +132,10 @@ def evictions(messages: History, cut: int, words: CompactionWords, *, elide: boo
         if call is None:
             continue
         message, text = messages[index], text_of(messages[index])
-        elided = words.elided_result.format(tool=call.name)
+        elided = texts.elided_result.format(tool=call.name)
         read = _read_key(call)
         if dedup and read is not None and read in read_later:
-            note = words.repeated_read.format(path=_path(call))
+            note = texts.repeated_read.format(path=_path(call))
         elif elide and index < cut:
             note = elided
         else:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import os
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,14 +12,17 @@ from zq_notebook.cancel import CancelToken
 from zq_notebook.engine.clock import new_id, timestamp
 from zq_notebook.engine.events import Event, LlmRequest, LlmRetry
 from zq_notebook.engine.interrupt import InterruptScope, TurnInterrupted
-from zq_notebook.engine.messages import StreamChunk, ToolCall, text_of
+from zq_notebook.engine.messages import ToolCall, text_of
 from zq_notebook.engine.ports import ProviderClient, StreamOptions
 from zq_notebook.engine.retry import RetryPolicy, is_transient
 from zq_notebook.engine.shrink import is_notes
+from zq_notebook.engine.stream import close_stream, open_stream
 from zq_notebook.engine.tokens import BYTES_PER_TOKEN, clip_tokens, text_tokens
-from zq_notebook.engine.words import CompactionWords
 from zq_notebook.errors import ApiStatusError, ContextOverflowError, StreamError
 from zq_notebook.text.truncate import clip_middle
+
+if TYPE_CHECKING:
+    from zq_notebook.languages.tables import CompactionTexts
 
 SUMMARY_TOKENS = 3000
 DEFAULT_EFFORT = "low"
@@ -83,9 +85,9 @@ def is_overflow(error: Exception) -> bool:
 class SummaryRequest:
     """Asks for one summary. ``text`` is there when :meth:`run` has ended, empty when the model said nothing."""
 
-    def __init__(self, provider: ProviderClient, model: str, words: CompactionWords, place: TurnPlace) -> None:
+    def __init__(self, provider: ProviderClient, model: str, texts: CompactionTexts, place: TurnPlace) -> None:
         self._provider = provider
-        self._words = words
+        self._texts = texts
         self._place = place
         self._effort: str | None = summary_effort()
         self.model = summary_model(model)
@@ -125,8 +127,8 @@ class SummaryRequest:
                     raise TurnInterrupted from None
 
     def _asked(self, messages: Sequence[Mapping[str, Any]], limit: int) -> list[dict[str, Any]]:
-        record = record_of(messages, self._words.summary_intro, limit)
-        return [{"role": "system", "content": self._words.prompt}, {"role": "user", "content": record}]
+        record = record_of(messages, self._texts.summary_intro, limit)
+        return [{"role": "system", "content": self._texts.prompt}, {"role": "user", "content": record}]
 
     def _options(self) -> StreamOptions:
         return StreamOptions(
@@ -168,7 +170,8 @@ class SummaryRequest:
 
     async def _streamed(self, asked: Sequence[Mapping[str, Any]], opts: StreamOptions) -> str:
         wait = self._place.scope.wait
-        chunks = (await wait(lambda: self._open(asked, opts))).__aiter__()
+        stream = await wait(lambda: open_stream(self._provider, self.model, asked, [], opts))
+        chunks = stream.__aiter__()
         parts: list[str] = []
         characters, ended = 0, False
         try:
@@ -183,11 +186,5 @@ class SummaryRequest:
             if not ended:
                 raise StreamError("The summary of the conversation broke off before it was complete.") from None
         finally:
-            close = getattr(chunks, "aclose", None)
-            if close is not None:
-                await close()
+            await close_stream(chunks)
         return "".join(parts)
-
-    async def _open(self, asked: Sequence[Mapping[str, Any]], opts: StreamOptions) -> AsyncIterable[StreamChunk]:
-        stream = self._provider.stream(self.model, asked, [], opts)
-        return await stream if inspect.isawaitable(stream) else stream

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zq_notebook.cancel import CancelToken
 from zq_notebook.engine import history
@@ -20,8 +20,11 @@ from zq_notebook.engine.loop import TurnLoop
 from zq_notebook.engine.messages import Message, ToolCall
 from zq_notebook.engine.ports import PermissionPolicy, ProviderClient, ToolTable
 from zq_notebook.engine.steering import SteeringQueue
-from zq_notebook.engine.words import CompactionWords
 from zq_notebook.errors import ApproverMissingError, EngineBusyError, ModelNotSetError
+from zq_notebook.languages.catalog import get_prompts, resolve_lang
+
+if TYPE_CHECKING:
+    from zq_notebook.languages.tables import PromptSet
 
 DEFAULT_MAX_ITERATIONS = 800
 
@@ -59,7 +62,8 @@ class TurnEngine:
         model: model identifier; an empty one raises in :meth:`run`.
         instructions: system prompt, the first message of the history.
         gen_session_name_prompt: prompt for naming the session; by default the one of ``lang``.
-        lang: ``en``, ``zh``, ``zh-TW``, ``ja``, ``ko`` or ``es``; naming and compaction summary.
+        lang: ``en``, ``zh``, ``zh-TW``, ``ja``, ``ko`` or ``es``, of naming, the compaction summary and what the model
+            is told in place of a result; by default ZQ_LANG, else ``en``.
         max_iterations: model requests per turn.
         finalize_on_max_iterations: at the limit, ask once more without tools for a closing answer.
         reasoning_effort: ``low``, ``medium`` or ``high``, passed through to the provider.
@@ -70,11 +74,10 @@ class TurnEngine:
         soft_threshold_pct: share of the window at which old tool results are dropped; by default 75 % of the above.
         cap_tokens: absolute upper limit of the threshold in tokens.
         tool_result_dir: where results over budget are written.
-        compaction_words: the texts of compaction in the session's language; English ones by default.
         window_of: looks up a model's window in tokens where ``context_window`` is not given.
 
     Raises:
-        UsageError: a threshold or window that cannot be.
+        UsageError: an unknown language, or a threshold or window that cannot be.
     """
 
     def __init__(
@@ -97,14 +100,13 @@ class TurnEngine:
         soft_threshold_pct: float | None = None,
         cap_tokens: int | None = None,
         tool_result_dir: str | Path | None = None,
-        compaction_words: CompactionWords | None = None,
         window_of: Callable[[str], int | None] | None = None,
     ) -> None:
         self.provider = provider
         self.registry = registry
         self.permissions = permissions
         self.model = model
-        self.lang = lang
+        self.lang = resolve_lang(lang)
         self.gen_session_name_prompt = gen_session_name_prompt
         self.max_iterations = max_iterations
         self.finalize_on_max_iterations = finalize_on_max_iterations
@@ -117,11 +119,11 @@ class TurnEngine:
         self.tool_result_dir = Path(tool_result_dir) if tool_result_dir is not None else None
         self.approver: Approver = _nobody_to_ask
         self.handlers: dict[str, Callable[..., Any]] = {}
-        self.messages: list[Message] = history.restored(messages or ())
+        self.messages: list[Message] = history.restored(messages or (), self.texts.results.missing)
         if not self.messages or self.messages[0].get("role") != "system":
             self.messages.insert(0, Message(role="system", content=instructions))
         self.steering = SteeringQueue()
-        self.compactor = Compactor(self, compaction_words, window_of)
+        self.compactor = Compactor(self, window_of)
         self.retriable = False
         self.call_ids = history.call_ids(self.messages)
         self._lock = threading.Lock()
@@ -180,6 +182,11 @@ class TurnEngine:
     def remove_steering(self, text: str) -> bool:
         """Take a queued instruction back; false when the model already has it."""
         return self.steering.remove(text)
+
+    @property
+    def texts(self) -> PromptSet:
+        """What the engine says to the model, in the language of the session."""
+        return get_prompts(self.lang)
 
     @property
     def compaction_state(self) -> CompactionState:

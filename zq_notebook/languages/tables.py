@@ -39,18 +39,13 @@ class CompactionTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary_intro: str
     elided_result: str  # {tool}
     repeated_read: str  # {path}
-    attachment_removed: str  # {name}
+    images_removed: str  # {count}
 
 
 class NoticeTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the engine tells the model between steps; ``finalize`` is the instruction at the iteration limit."""
 
     finalize: str  # {limit}
-    steps_left: str  # {left}
-    repeated_call: str  # {tool} {count}
-    empty_reply: str
-    after_interrupt: str
-    after_error: str
 
 
 class ResultTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,13 +54,10 @@ class ResultTexts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     denied_by_user: str
     denied_by_user_reason: str  # {reason}
     denied_by_permissions: str  # {reason}
-    denied_unattended: str
+    approval_failed: str
     interrupted: str
     not_started: str
-    over_budget: str  # {chars} {path}
-    truncated: str  # {chars} {shown}
-    timed_out: str  # {tool} {seconds}
-    unknown_tool: str  # {tool} {known}
+    missing: str
 
 
 class PromptSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -232,7 +232,8 @@ def write_report(turn: Turn) -> Step:
             out=int(rows[0]) - int(rows[1]),
         )
         return turn.say("I put the findings into a short report.", "write_file", path="out/west.md", content=content)
-    if turn.find(r"(?i)(denied|not run|error)"):
+    # What was refused is told in the language of the session; what the tool itself says is always the same.
+    if turn.find(r"^(Created|Overwrote) ") is None:
         return turn.say("The report was not written. Nothing has changed on disk.")
     return turn.say("The report is in `out/west.md`.")
 

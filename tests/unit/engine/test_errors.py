@@ -289,7 +289,7 @@ async def test_a_new_turn_on_pending_calls_answers_them_as_interrupted() -> None
     engine = make_engine(provider, messages=pending_history(call("a", "look"), call("b", "look"), answered={"b": "B"}))
     await play(engine, "never mind")
     contents = [m["content"] for m in provider.requests[0].messages if m["role"] == "tool"]
-    assert contents == ["Interrupted by the user before it finished.", "B"]
+    assert contents == ["Interrupted by the user before it finished. It may have had part of its effect.", "B"]
 
 
 async def test_resume_that_is_stopped_leaves_a_valid_history() -> None:

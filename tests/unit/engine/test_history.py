@@ -94,12 +94,12 @@ def test_a_valid_history_is_taken_as_it_is() -> None:
 
 def test_results_in_an_order_of_their_own_follow_the_calls() -> None:
     messages = [says("a", "b"), result("b", "B"), result("a", "A"), USER]
-    assert [m.get("content") for m in history.restored(messages)[1:3]] == ["A", "B"]
+    assert [m.get("content") for m in history.restored(messages, "lost")[1:3]] == ["A", "B"]
 
 
 def test_calls_with_arguments_as_objects_or_without_a_function_key_are_understood() -> None:
     call = {"id": "a", "name": "look", "arguments": {"n": 1}}
-    (message,) = history.restored([{"role": "assistant", "content": None, "tool_calls": [call]}])
+    (message,) = history.restored([{"role": "assistant", "content": None, "tool_calls": [call]}], "lost")
     assert history.pending_calls([message]) == [ToolCall("a", "look", '{"n":1}')]
 
 
@@ -116,12 +116,12 @@ message_lists = st.lists(
 @given(message_lists)
 def test_any_list_of_messages_becomes_valid(messages: list[Any]) -> None:
     before = copy.deepcopy(messages)
-    restored = history.restored(messages)
+    restored = history.restored(messages, "lost")
     assert messages == before
     pending = history.pending_calls(restored)
     history.answer_pending(restored, "gone")
     assert history.problems(restored) == []
-    assert history.restored(restored) == restored
+    assert history.restored(restored, "lost") == restored
     if pending:
         assert history.pending_calls(restored) == []
 

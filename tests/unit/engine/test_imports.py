@@ -12,6 +12,7 @@ import zq_notebook.engine
 
 HEAVY = ["openai", "mcp", "ipywidgets", "anywidget", "pandas", "numpy", "IPython", "httpx", "httpx2", "genai_prices"]
 HEAVY += ["markdown_it", "pygments", "tree_sitter", "pydantic", "fastjsonschema", "jupyter_client", "matplotlib"]
+HEAVY += ["tomllib"]  # the languages are read when a turn needs them
 MODULES = ["zq_notebook"] + [
     f"zq_notebook.engine.{path.stem}"
     for path in sorted(Path(zq_notebook.engine.__file__).parent.glob("*.py"))

@@ -264,7 +264,7 @@ async def test_pictures_of_a_tool_reach_the_model_and_are_stripped_after_the_tur
         {"type": "text", "text": "a plot"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,cG5n"}},
     ]
-    assert results(engine) == ["a plot\n[1 image shown earlier]"]
+    assert results(engine) == ["a plot\n[Images shown earlier: 1]"]
     finished = of_type(events, "tool_finished")[0]
     assert finished.output.summary == "plot"  # type: ignore[attr-defined]
     assert "output" not in finished.data

@@ -32,7 +32,7 @@ async def test_an_answer_in_the_last_iteration_is_an_answer() -> None:
 
 
 async def test_finalisation_asks_once_more_without_tools() -> None:
-    provider = ScriptedProvider([LOOK, Step("So far …", expect="limit of iterations")])
+    provider = ScriptedProvider([LOOK, Step("So far …", expect="limit of steps for this turn (1)")])
     engine = make_engine(provider, low={"look": str}, max_iterations=1, finalize_on_max_iterations=True)
     events = await play(engine)
     assert types(events)[-5:] == ["iteration_end", "llm_request", "assistant_delta", "assistant_message", "turn_end"]
@@ -120,7 +120,7 @@ async def test_attachments_go_to_the_model_for_their_turn_only() -> None:
         ]
     await play(engine, "and now?")
     assert "base64" not in str(provider.requests[2].messages)
-    assert provider.requests[2].messages[1]["content"] == "what is this?\n[1 image shown earlier]"
+    assert provider.requests[2].messages[1]["content"] == "what is this?\n[Images shown earlier: 1]"
     assert provider.requests[2].messages[1]["attachments"] == [REF]
 
 

@@ -21,7 +21,6 @@ async def test_the_window_comes_from_the_price_table_and_the_words_from_the_lang
     await turn(engine)
     assert engine.compaction_state.context_window == 8192
     assert contents(engine.messages)[1].startswith(get_prompts("es").compaction.summary_intro)
-    assert engine.gen_session_name_prompt == get_prompts("es").session.naming
 
 
 async def test_the_environment_sets_what_was_not_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

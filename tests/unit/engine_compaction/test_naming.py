@@ -58,13 +58,21 @@ def test_no_answer_gives_a_name_that_breaks_a_line_or_is_too_long(text: str) -> 
 async def test_the_name_comes_from_what_was_said_first(tmp_path: Path) -> None:
     provider = ScriptedProvider(chat_replies=["Two questions"])
     prompt = get_prompts("ja").session.naming
-    engine = engine_with(provider, tmp_path, messages=[system(), *talk(2)], gen_session_name_prompt=prompt)
+    engine = engine_with(provider, tmp_path, messages=[system(), *talk(2)], lang="ja")
     assert await suggest_session_name(engine) == "Two questions"
     asked = provider.chat_requests[0].messages
     assert [m["role"] for m in asked] == ["system", "user"]
     assert asked[0]["content"] == prompt
     assert asked[1]["content"].startswith("question 0")
     assert len(engine.messages) == 5
+
+
+async def test_a_prompt_of_ones_own_wins_over_the_one_of_the_language(tmp_path: Path) -> None:
+    provider = ScriptedProvider(chat_replies=["Two questions"])
+    await suggest_session_name(
+        engine_with(provider, tmp_path, messages=talk(1), lang="ja", gen_session_name_prompt="Name it.")
+    )
+    assert provider.chat_requests[0].messages[0]["content"] == "Name it."
 
 
 async def test_without_an_answer_there_is_no_name_and_no_error(tmp_path: Path) -> None:

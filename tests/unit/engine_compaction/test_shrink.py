@@ -13,9 +13,9 @@ from zq_notebook.engine.history import pending_calls, problems
 from zq_notebook.engine.messages import Message
 from zq_notebook.engine.summary import record_of
 from zq_notebook.engine.tokens import message_tokens, messages_tokens
-from zq_notebook.engine.words import EnglishCompactionWords
+from zq_notebook.languages.catalog import get_prompts
 
-WORDS = EnglishCompactionWords()
+TEXTS = get_prompts("en").compaction
 texts = st.integers(0, 3000).map(lambda n: "x" * n) | st.text(max_size=40)
 
 
@@ -76,7 +76,7 @@ def test_evicting_keeps_every_pair_saves_tokens_and_is_done_once(
 ) -> None:
     cut = shrink.tail_start(messages, keep)
     before = list(messages)
-    found = shrink.evictions(messages, cut, WORDS, elide=elide, dedup=dedup)
+    found = shrink.evictions(messages, cut, TEXTS, elide=elide, dedup=dedup)
     assert set(found) <= {i for i, m in enumerate(messages) if m.get("role") == "tool"}
     assert shrink.saved_tokens(messages, found) >= len(found)
     shrink.replace(messages, found)
@@ -84,7 +84,7 @@ def test_evicting_keeps_every_pair_saves_tokens_and_is_done_once(
     assert [(m.get("role"), m.get("tool_call_id")) for m in messages] == [
         (m.get("role"), m.get("tool_call_id")) for m in before
     ]
-    assert shrink.evictions(messages, cut, WORDS, elide=elide, dedup=dedup) == {}
+    assert shrink.evictions(messages, cut, TEXTS, elide=elide, dedup=dedup) == {}
 
 
 @given(messages=histories(), keep=st.floats(0, 4000))
@@ -135,31 +135,31 @@ def test_the_later_of_two_equal_reads_stays_whatever_the_order_of_the_arguments(
         *called(3, "read_file", '{"offset": 1, "path": "a"}', "new " * 400),
     ]
     messages = list(map(Message, [system(), *reads]))
-    found = shrink.evictions(messages, 0, WORDS, elide=False, dedup=True)
+    found = shrink.evictions(messages, 0, TEXTS, elide=False, dedup=True)
     assert {i: m["content"] for i, m in found.items()} == {
         2: "[a was read again later; the later result is the current one.]"
     }
 
 
 def test_a_later_read_that_failed_or_was_evicted_replaces_nothing() -> None:
-    gone = WORDS.elided_result.format(tool="read_file")
+    gone = TEXTS.elided_result.format(tool="read_file")
     for later in ('{"error":"no such file","error_type":"FileNotFoundError"}', gone):
         reads = [*called(1, "read_file", '{"path":"a"}', "old " * 400), *called(2, "read_file", '{"path":"a"}', later)]
         messages = list(map(Message, [system(), *reads]))
-        assert shrink.evictions(messages, 0, WORDS, elide=False, dedup=True) == {}
+        assert shrink.evictions(messages, 0, TEXTS, elide=False, dedup=True) == {}
 
 
 def test_repeated_calls_of_other_tools_are_not_repeated_reads() -> None:
     twice = [m for n in range(2) for m in called(n, "grep", '{"pattern":"a"}', "hit " * 400)]
-    assert shrink.evictions(list(map(Message, twice)), 0, WORDS, elide=False, dedup=True) == {}
+    assert shrink.evictions(list(map(Message, twice)), 0, TEXTS, elide=False, dedup=True) == {}
 
 
 def test_a_result_with_pictures_is_evicted_whole_and_a_short_one_is_left() -> None:
     shown = called(1, "plot", "{}", "")
     shown[1]["content"] = [{"type": "text", "text": "a plot"}, {"type": "image_url", "image_url": {"url": "data:x"}}]
     messages = list(map(Message, [*shown, *called(2, "grep", "{}", "three short hits")]))
-    found = shrink.evictions(messages, len(messages), WORDS, elide=True, dedup=True)
-    assert {i: m["content"] for i, m in found.items()} == {1: WORDS.elided_result.format(tool="plot")}
+    found = shrink.evictions(messages, len(messages), TEXTS, elide=True, dedup=True)
+    assert {i: m["content"] for i, m in found.items()} == {1: TEXTS.elided_result.format(tool="plot")}
 
 
 def test_results_that_are_too_much_by_themselves_are_shortened_in_the_middle() -> None:

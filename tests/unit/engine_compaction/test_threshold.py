@@ -113,7 +113,7 @@ async def test_the_summary_is_in_the_language_of_the_session(lang: str, tmp_path
     words = get_prompts(lang).compaction
     provider = ScriptedProvider(["ok"], chat_replies=["notes"])
     history = [system(), *talk(4)]
-    engine = engine_with(provider, tmp_path, messages=history, context_window=1000, compaction_words=words)
+    engine = engine_with(provider, tmp_path, messages=history, context_window=1000, lang=lang)
     await turn(engine)
     assert provider.chat_requests[0].messages[0]["content"] == words.prompt
     assert contents(engine.messages)[1] == f"{words.summary_intro}\n\nnotes"
@@ -135,6 +135,30 @@ async def test_a_provider_without_chat_is_asked_by_a_stream_without_tools(tmp_pa
     assert one(events, "compacted").summary_preview == "streamed notes"
     # The summary is not an answer: nothing of it is streamed to the user.
     assert "".join(e.text for e in events if e.type == "assistant_delta") == "ok"
+
+
+async def test_a_stream_that_breaks_while_it_is_closed_does_not_cost_the_summary(tmp_path: Path) -> None:
+    class Chunks:
+        def __init__(self, stream: Any) -> None:
+            self._stream = stream
+
+        def __aiter__(self) -> Chunks:
+            return self
+
+        async def __anext__(self) -> Any:
+            return await self._stream.__anext__()
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+            raise OSError("the connection is gone")
+
+    class Provider(ScriptedProvider):
+        def stream(self, *args: Any, **kwargs: Any) -> Any:
+            return Chunks(super().stream(*args, **kwargs))
+
+    provider = Provider(["streamed notes", "ok"])
+    events = await turn(engine_with(provider, tmp_path, messages=[system(), *talk(4)], context_window=1000))
+    assert one(events, "compacted").summary_preview == "streamed notes"
 
 
 async def test_usage_that_the_server_reports_counts_more_than_the_estimate(tmp_path: Path) -> None:
@@ -194,7 +218,9 @@ async def test_without_a_summary_the_oldest_exchanges_are_left_out(
     engine = engine_with(Provider(["ok"]), tmp_path, messages=[system(), *talk(20, 40)], context_window=window)
     events = await turn(engine, "and now?")
     assert types(events)[1:5] == ["compacting", "llm_request", "compacted", "llm_request"]
-    assert caplog.records == [], "logging without a handler would print into the user's cell"
+    (warning,) = caplog.records
+    assert "is left out: " + type(failure).__name__ in warning.getMessage()
+    assert warning.exc_info is None, "without a handler the traceback would be printed into the user's cell"
     compacted = one(events, "compacted")
     assert compacted.method == "trimmed"
     assert "model" not in compacted.data

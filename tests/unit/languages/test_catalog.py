@@ -59,8 +59,8 @@ def test_importing_what_uses_the_languages_reads_no_language_file() -> None:
 @pytest.mark.parametrize("lang", PROMPT_LANGS)
 def test_texts_for_the_model_can_be_filled(lang: str) -> None:
     texts = get_prompts(lang)
-    assert "not on prod" in texts.results.denied_by_user_reason.format(reason="not on prod")
-    saved = texts.results.over_budget.format(chars="48 210", path="out/{1}.txt")
-    assert "48 210" in saved
-    assert "out/{1}.txt" in saved
+    assert "not on {prod}" in texts.results.denied_by_user_reason.format(reason="not on {prod}")
+    assert texts.results.denied_by_permissions.format(reason="outside.").endswith("outside.")
+    assert "out/{1}.txt" in texts.compaction.repeated_read.format(path="out/{1}.txt")
+    assert "7" in texts.compaction.images_removed.format(count=7)
     assert "30" in texts.notices.finalize.format(limit=30)

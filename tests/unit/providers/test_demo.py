@@ -82,7 +82,7 @@ class Workbench:
 
     def write_file(self, args: Mapping[str, Any]) -> str:
         self.written[args["path"]] = args["content"]
-        return "written"
+        return f"Created {args['path']}: 9 lines, {len(args['content'])} bytes."
 
     async def ask(self, prompt: str) -> str:
         """The last thing the model says in this turn."""
