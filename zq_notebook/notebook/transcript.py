@@ -22,7 +22,7 @@ from zq_notebook.notebook.transcript_blocks import (
     TextBlock,
     ToolBlock,
 )
-from zq_notebook.notebook.words import approval_words
+from zq_notebook.notebook.words import ALLOWED_EARLIER, approval_words
 
 _TextLike = TypeVar("_TextLike", bound=TextBlock)
 
@@ -42,6 +42,7 @@ class Transcript:
         self._next_id = 1
         self._request_from = 0  # the index of the first block of the model's current reply
         self._tools: dict[str, ToolBlock] = {}
+        self._always = set[tuple[str, object]]()  # tool and command, or tool and None for all that it does
 
     # -- what happens ---------------------------------------------------------------------------------------------
 
@@ -78,6 +79,10 @@ class Transcript:
         if tool is None:
             return []
         tool.reply, tool.note = reply, approval_words(reply)
+        if reply.outcome == ApprovalOutcome.ALWAYS_TOOL:
+            self._always.add((tool.name, None))
+        elif reply.outcome == ApprovalOutcome.ALWAYS_COMMAND:
+            self._always.add((tool.name, tool.arguments.get("command")))
         if tool.finished:
             return [Change("change", tool)]
         return self._set_status(tool, "denied" if reply.outcome == ApprovalOutcome.DENY else "proposed")
@@ -176,11 +181,18 @@ class Transcript:
                 tool.arguments = event.arguments
                 return [*changes, *self._set_status(tool, "waiting")] if not tool.note else changes
             case ev.ToolStarted():
+                if tool.status == "proposed" and not tool.note and self._allowed_earlier(tool):
+                    tool.note = ALLOWED_EARLIER
                 return [*changes, *self._set_status(tool, "running")]
             case ev.ToolFinished():
                 self._finish_tool(tool, event)
                 return [*changes, Change("change", tool)]
         return changes
+
+    def _allowed_earlier(self, tool: ToolBlock) -> bool:
+        """Whether this call runs unasked because an answer of this turn also covers it."""
+        command = tool.arguments.get("command")
+        return (tool.name, None) in self._always or (command is not None and (tool.name, command) in self._always)
 
     def _finish_tool(self, tool: ToolBlock, event: ev.ToolFinished) -> None:
         tool.status = event.status
@@ -245,8 +257,7 @@ def _notice_of(event: ev.Event) -> tuple[str, str] | None:
         case ev.QueueSteering():
             return "user", f"You added: {event.text}"
         case ev.Compacted():
-            kept = f"{event.messages_before} messages became {event.messages_after}"
-            return "info", f"The conversation was shortened to make room: {kept}."
+            return "info", _compacted_words(event)
         case ev.AskUserQuestion():
             return "info", "\n".join([f"Question: {event.question}", *(f"• {option}" for option in event.options)])
         case ev.PlanProposed():
@@ -256,6 +267,13 @@ def _notice_of(event: ev.Event) -> tuple[str, str] | None:
             return "info", f"Asks to {access} in {event.path}: {event.reason}"
         case _:
             return None
+
+
+def _compacted_words(event: ev.Compacted) -> str:
+    before, after = event.messages_before, event.messages_after
+    if event.method == "trimmed" and before == after:
+        return "Old tool results were shortened to make room."
+    return f"The conversation was shortened to make room: {before} messages became {after}."
 
 
 def _plan_words(plan: object) -> str:

@@ -85,6 +85,10 @@ def cost_words(dollars: float) -> str:
     return f"${dollars:.3f}" if dollars < 0.1 else f"${dollars:.2f}"
 
 
+ALLOWED_EARLIER = "allowed earlier"
+"""Stands on the line of a call that an earlier answer covers."""
+
+
 def approval_words(reply: ApprovalReply) -> str:
     """What was answered: "allowed once", "denied: not this table"."""
     if reply.outcome == ApprovalOutcome.DENY:

@@ -22,7 +22,7 @@ from tests.unit.view.play import (
 from zq_notebook.engine import events as ev
 from zq_notebook.engine.approval import ApprovalReply
 from zq_notebook.notebook.transcript import Transcript
-from zq_notebook.notebook.transcript_blocks import Footer, ReasoningBlock, TextBlock, ToolBlock
+from zq_notebook.notebook.transcript_blocks import Footer, NoticeBlock, ReasoningBlock, TextBlock, ToolBlock
 from zq_notebook.notebook.transcript_bundle import bundle
 from zq_notebook.toolio import ImageData
 
@@ -140,6 +140,42 @@ def test_the_answer_stands_on_the_line_of_its_call(reply: ApprovalReply, words: 
     transcript.apply(finished(status="denied" if reply.outcome == "deny" else "ok"))
     line = next(line for line in bundle(transcript)["text/plain"].splitlines() if "run_code" in line)
     assert f" · {words}" in line
+
+
+@pytest.mark.parametrize(
+    ("outcome", "second", "words"),
+    [
+        ("always_tool", "rm b", ["tool always allowed", "allowed earlier"]),
+        ("always_command", "rm a", ["command always allowed", "allowed earlier"]),
+        ("always_command", "rm b", ["command always allowed", ""]),
+        ("once", "rm a", ["allowed once", ""]),
+    ],
+)
+def test_a_call_that_an_earlier_answer_covers_says_so(outcome: str, second: str, words: list[str]) -> None:
+    transcript = record(request(), message("", ["run_shell"]))
+    for call, command in (("c1", "rm a"), ("c2", second)):
+        transcript.apply(proposed(call, "run_shell", command=command))
+        if call == "c1":
+            transcript.approval_answered(call, ApprovalReply(outcome))
+        transcript.apply(started(call, "run_shell"))
+        transcript.apply(finished(call, "run_shell"))
+    tools = [block for block in transcript.blocks if isinstance(block, ToolBlock)]
+    assert [tool.note for tool in tools] == words
+
+
+@pytest.mark.parametrize(
+    ("method", "after", "words"),
+    [
+        ("trimmed", 40, "Old tool results were shortened to make room."),
+        ("trimmed", 12, "The conversation was shortened to make room: 40 messages became 12."),
+        ("summarized", 40, "The conversation was shortened to make room: 40 messages became 40."),
+    ],
+)
+def test_what_making_room_did_is_said(method: str, after: int, words: str) -> None:
+    compacted = ev.Compacted(req_id="r", method=method, messages_before=40, messages_after=after)
+    (notice,) = record(request(), compacted).blocks
+    assert isinstance(notice, NoticeBlock)
+    assert notice.text == words
 
 
 def test_a_denial_by_the_rules_says_why() -> None:
