@@ -109,12 +109,6 @@ def test_a_restarted_kernel_ends_the_clock_and_disables_the_card(open_notebook: 
     expect(notebook.output(0).get_by_role("button", name="Deny")).to_be_disabled()
 
 
-def test_a_page_answers_a_probe(open_notebook: OpenNotebook) -> None:
-    notebook = open_notebook([START + "print('PROBE', await s.view.probe(10))\ns.close()\n"], SCENE)
-    notebook.run(0)
-    notebook.wait_text(0, "PROBE True")
-
-
 LONG = """
 for at in range(150):
     s.say(f"Line {at} of a long answer that fills the page.\\n\\n")

@@ -94,18 +94,9 @@ async def test_stop_reaches_the_turn() -> None:
     assert view.stops == 1
 
 
-async def test_a_probe_is_answered_or_times_out() -> None:
-    view = Watched()
-    assert not await view.probe(0.01)
-    probing = asyncio.ensure_future(view.probe(2))
-    await asyncio.sleep(0)
-    view._on_message({"t": "pong", "token": view.sent[-1]["ping"]})
-    assert await probing
-
-
 async def test_messages_from_another_version_are_ignored() -> None:
     view = Watched()
-    for message in ({}, {"t": "new"}, {"t": "ready"}, {"t": "pong", "token": "x"}, {"t": "answer", "call": 3}):
+    for message in ({}, {"t": "new"}, {"t": "ready"}, {"t": "answer", "call": 3}):
         view._on_message(message)
     assert view.sent == []
 

@@ -29,7 +29,7 @@ class TurnView(Protocol):
         ...
 
     def apply(self, events: Sequence[Event]) -> None:
-        """Show what happened, in order; called with a batch every 50 ms at most."""
+        """Show what happened, in order; called with a batch every 20 ms at most."""
         ...
 
     def tick(self) -> None:

@@ -1,5 +1,5 @@
 // The running %%agent cell. Python sends numbered messages of small operations (see cell_stream.py and text_stream.py);
-// this draws them, and says "ready", "resync", "stop", "answer" and "pong". Only what Python rendered reaches innerHTML.
+// this draws them, and says "ready", "resync", "stop" and "answer". Only what Python rendered reaches innerHTML.
 
 const PAGE = Math.random().toString(36).slice(2);
 const WIDGET_VIEW = "application/vnd.jupyter.widget-view+json";
@@ -81,7 +81,6 @@ class Cell {
     if ((event.ctrlKey || event.metaKey) && event.key === "s") event.preventDefault();
   }
   message(message) {
-    if (message.ping) return this.send({ t: "pong", token: message.ping });
     if (message.final) return this.keep(message);
     if (message.code) return undefined;
     if (message.to !== undefined) {

@@ -43,7 +43,6 @@ class LiveView:
         self._ready = asyncio.Event()
         self._waited = False
         self._answers = dict[str, tuple[ApprovalCard, Answer]]()
-        self._pongs = dict[str, asyncio.Future[None]]()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._context: contextvars.Context | None = None
@@ -73,20 +72,6 @@ class LiveView:
                 await self._ready.wait()
         except TimeoutError:
             return False
-        return True
-
-    async def probe(self, timeout: float) -> bool:
-        """Ask the page for a sign of life; returns whether it came within ``timeout`` seconds."""
-        token = uuid.uuid4().hex
-        pong = self._pongs[token] = asyncio.get_running_loop().create_future()
-        try:
-            self._send({"ping": token})
-            async with asyncio.timeout(timeout):
-                await pong
-        except TimeoutError:
-            return False
-        finally:
-            del self._pongs[token]
         return True
 
     def open(self) -> None:
@@ -211,10 +196,6 @@ class LiveView:
                 self._on_stop()
             case {"t": "answer", "call": str(call), "outcome": str(outcome)}:
                 self._answer(call, outcome, message.get("reason"))
-            case {"t": "pong", "token": str(token)}:
-                pong = self._pongs.get(token)
-                if pong is not None and not pong.done():
-                    pong.set_result(None)
 
     def _answer(self, call: str, outcome: str, reason: object) -> None:
         card, answer = self._answers.get(call, (None, None))
