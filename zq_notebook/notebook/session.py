@@ -90,7 +90,11 @@ class Session:
             self.permissions.mode = mode
 
     def reset(self) -> None:
-        """Forget the conversation: history, allowances and totals. What the user chose stays."""
+        """Forget the conversation: history, allowances, totals and background commands. What the user chose stays."""
+        if self._engine is not None:
+            registry = self._engine.registry
+            assert isinstance(registry, ToolRegistry)
+            registry.close()
         self._engine = None
         self._begun = None
         self._providers.clear()
@@ -183,6 +187,8 @@ class Session:
         )
         registry = engine.registry
         assert isinstance(registry, ToolRegistry)
+        # Nothing in a notebook grants directories yet, and a tool that always fails only misleads the model.
+        registry.remove("request_directory")
         self._add_tools(registry)
         self._begun = settings
         return engine

@@ -187,7 +187,7 @@ class PermissionEngine:
                 "run later. That is always asked."
             )
         if self._mode is Mode.AUTO:
-            return _allow("Auto mode allows everything inside the workspace.")
+            return _allow("Auto mode runs it without asking.")
         is_command = category(metadata) == "shell" and isinstance(arguments.get("command"), str)
         if is_command:
             return self._evaluate_command(tool_name, arguments, waived=approval_waived(metadata))
