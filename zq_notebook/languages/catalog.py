@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zq_notebook.errors import UsageError
@@ -38,14 +39,14 @@ def resolve_lang(option: str | None = None) -> str:
 def _load(lang: str) -> PromptSet:
     # Needed only here, and only once a turn or a card is due.
     import tomllib
-    from importlib import resources
 
     import msgspec
 
     from zq_notebook.languages.tables import PromptSet
 
-    source = resources.files(__package__).joinpath(f"{lang}.toml")
-    return msgspec.convert(tomllib.loads(source.read_text(encoding="utf-8")), PromptSet)
+    # importlib.resources would cost more than reading the file does.
+    text = Path(__file__).with_name(f"{lang}.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), PromptSet)
 
 
 def get_prompts(lang: str | None = None) -> PromptSet:

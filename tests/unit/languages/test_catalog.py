@@ -56,6 +56,17 @@ def test_importing_what_uses_the_languages_reads_no_language_file() -> None:
     assert run.stdout.strip() == "0 False"
 
 
+def test_reading_a_language_for_the_first_time_costs_no_noticeable_time() -> None:
+    script = (
+        "import time; from zq_notebook.engine import turn; from zq_notebook.languages.catalog import get_prompts; "
+        "start = time.process_time(); get_prompts('ja'); print(time.process_time() - start)"
+    )
+    command = [sys.executable, "-c", script]
+    runs = [subprocess.run(command, capture_output=True, check=True, timeout=30, text=True) for _ in range(3)]
+    # A busy machine can only add to it.
+    assert min(float(run.stdout) for run in runs) < 0.020
+
+
 @pytest.mark.parametrize("lang", PROMPT_LANGS)
 def test_texts_for_the_model_can_be_filled(lang: str) -> None:
     texts = get_prompts(lang)
