@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import time
 from collections.abc import Iterator
 
@@ -135,6 +136,33 @@ def test_a_tool_that_holds_up_the_engine_is_left_behind_by_a_second_press(kernel
     assert refused.error is not None
     assert "still ending" in refused.error[1]
     kernel.execute("released.set()", check=True)
+
+
+def test_presses_while_the_cell_is_ending_keep_no_reply_from_being_sent(kernel: Kernel) -> None:
+    chance = random.Random(7)
+    for _ in range(12):
+        kernel.execute("script(Step('word ' * 5000, delay=0.01), 'never')", check=True)
+        run = kernel.start("%%agent --new -o r\ngo")
+        run.wait_for_message(lambda message: message["msg_type"] == "display_data")
+        for _ in range(chance.randint(2, 6)):
+            kernel.signal()
+            time.sleep(chance.random() * 0.03)
+        reply = run.finish()
+        assert (reply.status, reply.stderr) == ("ok", "")
+        assert kernel.execute("r.status").text == "'interrupted'"
+
+
+def test_the_stop_button_works_in_the_code_behind_a_turn(kernel: Kernel) -> None:
+    kernel.execute("script('fine')\nimport asyncio, zq_notebook", check=True)
+    run = kernel.start(
+        "await zq_notebook.ask('x', new=True)\nprint('behind')\n"
+        # One long sleep would not do: ipykernel's loop may not notice a signal while it sleeps.
+        "for _ in range(600):\n    await asyncio.sleep(0.1)"
+    )
+    run.wait_for("behind")
+    kernel.interrupt()
+    reply = run.finish()
+    assert reply.error is not None
 
 
 def test_nothing_is_shown_behind_the_end_of_a_cell(kernel: Kernel) -> None:

@@ -59,7 +59,7 @@ async def ask(
         attach=[os.fspath(file) for file in files],
         max_iterations=max_iterations,
     )
-    return await _service().run_turn(arguments, prompt)
+    return await _service().ask(arguments, prompt)
 
 
 def _service() -> AgentService:

@@ -51,6 +51,7 @@ class MainThread:
         self._presses = 0
         self._first_press = 0.0
         self._cancelled = False
+        self._held = False
         self._early_until = 0.0
 
     # --- the engine's side ---
@@ -144,13 +145,15 @@ class MainThread:
         on_tick: Callable[[], object] | None = None,
         on_interrupt: Callable[[], object] | None = None,
         before_job: Callable[[], Awaitable[object]] | None = None,
+        hold: bool = False,
     ) -> bool:
         """Do the jobs that come in until ``until`` is done. Call it in the cell's coroutine.
 
         ``on_tick`` is called every ``tick`` seconds (the loop must wake that often anyway, or ■ is not noticed),
         ``on_interrupt`` when ■ is pressed: here on this loop, or, while synchronous code runs, on the loop of the
         thread that waits for it. ``before_job`` is awaited before each job: the last chance to draw, as synchronous
-        code keeps this loop from doing anything else.
+        code keeps this loop from doing anything else. With ``hold`` later presses of ■ have no effect until
+        :meth:`release` is called.
 
         Returns true when ``until`` is done (look there for its result or exception), false when a second press of ■
         ended the wait early, ``FORCE_SECONDS`` after the first at the soonest. Raises ``AgentError`` when it is already
@@ -160,7 +163,7 @@ class MainThread:
         loop = asyncio.get_running_loop()
         ending = _future_of(until)
         self._before_job = before_job
-        with self._open(loop, on_interrupt):
+        with self._open(loop, on_interrupt, hold=hold):
             next_tick = loop.time() + tick
             while not ending.done() and not self._forced:
                 self._start_next(loop)
@@ -187,8 +190,21 @@ class MainThread:
         if self._on_interrupt is not None and not caller_loop.is_closed():
             caller_loop.call_soon_threadsafe(_call_logged, self._on_interrupt, context=self._context.copy())
 
+    @property
+    def held(self) -> bool:
+        """Whether ■ is kept from having an effect, after :meth:`serve` with ``hold``."""
+        return self._held
+
+    def release(self) -> None:
+        """Give ■ back."""
+        if self._held:
+            self._held = False
+            router.leave(self)
+
     @contextmanager
-    def _open(self, loop: asyncio.AbstractEventLoop, on_interrupt: Callable[[], object] | None) -> Iterator[None]:
+    def _open(
+        self, loop: asyncio.AbstractEventLoop, on_interrupt: Callable[[], object] | None, *, hold: bool
+    ) -> Iterator[None]:
         with self._lock:
             if self._loop is not None:
                 raise AgentError(
@@ -202,6 +218,7 @@ class MainThread:
         self._cancelled = False
         # ■ before this moment is ipykernel's to handle: it cancels the cell, which is felt at the first wait.
         self._early_until = loop.time() + EARLY_SECONDS
+        self.release()  # if a cell that was left by force still holds it
         router.enter(self)
         try:
             yield
@@ -209,7 +226,9 @@ class MainThread:
             with self._lock:
                 self._loop = None
                 waiting, self._queue = list(self._queue), deque()
-            router.leave(self)
+            self._held = hold
+            if not hold:
+                router.leave(self)
             # They know the cell, and with it the conversation, which may be forgotten now.
             self._on_interrupt = self._before_job = None
             self._context = contextvars.Context()

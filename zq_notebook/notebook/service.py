@@ -18,6 +18,7 @@ from zq_notebook.notebook.attach import read_attachments
 from zq_notebook.notebook.cell_line import MODES, CellArguments, one_of
 from zq_notebook.notebook.control_stop import listen_for_stop
 from zq_notebook.notebook.kernel_tools import register_kernel_tools
+from zq_notebook.notebook.last_press import let_go
 from zq_notebook.notebook.main_thread import MainThread
 from zq_notebook.notebook.namespace import NamespaceChanges, NamespaceWatch
 from zq_notebook.notebook.queued_cells import drop_queued_cells
@@ -111,10 +112,20 @@ class AgentService:
 
     async def run_cell(self, arguments: CellArguments, cell: str, *, blocking: bool = False) -> None:
         """What ``%%agent`` awaits; nothing is returned, so that the cell shows nothing but the view."""
-        await self.run_turn(arguments, cell, blocking=blocking)
+        try:
+            await self.run_turn(arguments, cell, blocking=blocking)
+        finally:
+            let_go(self.main, self.shell, at_reply=not blocking)
+
+    async def ask(self, arguments: CellArguments, text: str) -> TurnResult:
+        """:meth:`run_turn` from code that goes on afterwards."""
+        try:
+            return await self.run_turn(arguments, text)
+        finally:
+            let_go(self.main, self.shell, at_reply=False)
 
     async def run_turn(self, arguments: CellArguments, text: str, *, blocking: bool = False) -> TurnResult:
-        """One turn of the chosen session, shown in the current cell.
+        """One turn of the chosen session, shown in the current cell. Afterwards ■ has to be let go.
 
         ``blocking`` says that the kernel handles nothing else meanwhile, no click either.
 

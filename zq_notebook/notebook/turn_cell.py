@@ -101,7 +101,11 @@ class TurnCell:
         turn = ENGINE_THREAD.submit(self._consume(text, attachments, refs))
         try:
             await self._main.serve(
-                turn, on_tick=self._view.tick, on_interrupt=self._kernel_interrupted, before_job=self._settle
+                turn,
+                on_tick=self._view.tick,
+                on_interrupt=self._kernel_interrupted,
+                before_job=self._settle,
+                hold=True,
             )
         finally:
             if not turn.done():
