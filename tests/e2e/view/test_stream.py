@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 
@@ -13,16 +10,9 @@ from tests.e2e.notebook_page import NotebookPage
 
 pytestmark = pytest.mark.timeout(180)
 
-SCENE = {"view_scene.py": Path(__file__).with_name("view_scene.py").read_text(encoding="utf-8")}
 START = "import asyncio\nfrom view_scene import ANSWER, Scene\ns = await Scene().open()\n"
 WAIT = "await asyncio.wait_for(s.stopped.wait(), 60)\n"
 END = "s.said(s.transcript.blocks[-1].text)\ns.close()\n"
-
-
-def allow(notebook: NotebookPage) -> None:
-    card = notebook.output(0).locator(".zq-ask")
-    expect(card).not_to_have_attribute("data-guarded", "")
-    card.get_by_role("button", name="Allow once").click()
 
 
 def prose(notebook: NotebookPage, index: int = 0) -> str:
@@ -33,7 +23,7 @@ def test_streamed_text_is_rendered_and_the_same_afterwards(open_notebook: OpenNo
     source = (
         START + "for at in range(0, len(ANSWER), 3):\n    s.say(ANSWER[at:at + 3])\n    await asyncio.sleep(0.004)\n"
     )
-    notebook = open_notebook([source + "s.say('The end of it.')\n" + WAIT + END], SCENE)
+    notebook = open_notebook([source + "s.say('The end of it.')\n" + WAIT + END])
     notebook.run(0)
     notebook.wait_text(0, "The end of it.")
     output = notebook.output(0)
@@ -50,7 +40,7 @@ def test_streamed_text_is_rendered_and_the_same_afterwards(open_notebook: OpenNo
 
 
 def test_what_stays_is_in_the_saved_notebook_without_a_widget(open_notebook: OpenNotebook) -> None:
-    notebook = open_notebook([START + "s.say('Kept.')\n" + END], SCENE)
+    notebook = open_notebook([START + "s.say('Kept.')\n" + END])
     notebook.run(0)
     notebook.wait_done(0)
     (output,) = notebook.save()["cells"][0]["outputs"]
@@ -63,14 +53,14 @@ def test_a_reload_in_mid_run_brings_text_and_card_back_and_the_end_stays(
     open_notebook: OpenNotebook, page: Page
 ) -> None:
     source = START + "s.say('Before the reload, ')\nreply = await s.ask()\ns.say('after it.')\n" + END
-    notebook = open_notebook([source], SCENE)
+    notebook = open_notebook([source])
     notebook.run(0)
     expect(notebook.output(0).locator(".zq-ask")).to_be_visible(timeout=30_000)
     notebook.save()
     page.reload()  # not notebook.reload(): while the cell waits, nothing but this widget answers the new page
     expect(notebook.output(0).locator(".zq-ask")).to_be_visible(timeout=90_000)
     notebook.wait_text(0, "Before the reload,")
-    allow(notebook)
+    notebook.answer(0, "Allow once")
     expect(notebook.output(0).locator(".zq-done")).to_contain_text("after it.", timeout=30_000)
     data = notebook.save()["cells"][0]["outputs"][0]["data"]
     assert "application/vnd.jupyter.widget-view+json" not in data
@@ -80,7 +70,7 @@ def test_a_reload_in_mid_run_brings_text_and_card_back_and_the_end_stays(
 def test_a_lost_message_is_noticed_and_made_good(open_notebook: OpenNotebook) -> None:
     lose = "s.view._widget, kept = None, s.view._widget\ns.say('two ')\ns.view._stream.flush()\ns.view._widget = kept\n"
     source = START + "s.say('one ')\ns.view._stream.flush()\n" + lose + "s.say('three')\n" + WAIT + END
-    notebook = open_notebook([source], SCENE)
+    notebook = open_notebook([source])
     notebook.run(0)
     notebook.wait_text(0, "one two three")
     notebook.output(0).get_by_role("button", name="Stop").click()
@@ -89,7 +79,7 @@ def test_a_lost_message_is_noticed_and_made_good(open_notebook: OpenNotebook) ->
 
 def test_a_second_view_shows_the_same_and_closes_with_the_first(open_notebook: OpenNotebook) -> None:
     second = "from IPython.display import display\ndisplay(s.view._widget.view_bundle(''), raw=True)\n"
-    notebook = open_notebook([START + "s.say('Both.')\n" + second + "reply = await s.ask()\n" + END], SCENE)
+    notebook = open_notebook([START + "s.say('Both.')\n" + second + "reply = await s.ask()\n" + END])
     notebook.run(0)
     cards = notebook.output(0).locator(".zq-ask")
     expect(cards).to_have_count(2, timeout=30_000)
@@ -101,7 +91,7 @@ def test_a_second_view_shows_the_same_and_closes_with_the_first(open_notebook: O
 
 
 def test_a_restarted_kernel_ends_the_clock_and_disables_the_card(open_notebook: OpenNotebook) -> None:
-    notebook = open_notebook([START + "reply = await s.ask()\n"], SCENE)
+    notebook = open_notebook([START + "reply = await s.ask()\n"])
     notebook.run(0)
     expect(notebook.output(0).locator(".zq-ask")).to_be_visible(timeout=30_000)
     notebook.restart_kernel()
@@ -124,7 +114,7 @@ PLACE = """() => {
 
 
 def test_the_page_follows_the_answer_until_the_user_scrolls(open_notebook: OpenNotebook, page: Page) -> None:
-    notebook = open_notebook([START + "await asyncio.sleep(2)" + LONG + "s.say('Over.')\n" + WAIT + END], SCENE)
+    notebook = open_notebook([START + "await asyncio.sleep(2)" + LONG + "s.say('Over.')\n" + WAIT + END])
     page.set_viewport_size({"width": 1000, "height": 600})
     notebook.run(0)
     notebook.wait_text(0, "Line 60 ")
@@ -138,54 +128,36 @@ def test_the_page_follows_the_answer_until_the_user_scrolls(open_notebook: OpenN
     notebook.wait_text(0, "Over.")
     assert 0 < mine < followed["top"] - 300
     assert page.evaluate(PLACE)["top"] == mine, "the page scrolled away from where the user was reading"
+    notebook.output(0).get_by_role("button", name="Stop").click()
+    notebook.wait_done(0)
     assert notebook.console_errors == []
 
 
-SPEED = """
+# 1000 deltas of 20 characters at 400 per second, handed over every 25 ms; nothing follows the last of them.
+FAST = """
 import time
-words = ("The drop is in **one** product line, see `sales` and the notes. " * 700)[:40_000]
-ends = []
-for round, count in enumerate([2000, 400, 400]):
-    pieces = [words[at:at + 20] for at in range(0, 20 * count, 20)]
-    pieces[-1] = f"and here ends round {round}.\\n\\n"
-    begin, batch = time.monotonic(), []
-    for number, piece in enumerate(pieces):
-        await asyncio.sleep(max(0, begin + number / 200 - time.monotonic()))
-        batch.append(piece)
-        if number % 10 == 9:  # a turn hands its text over every 50 ms
-            s.say_all(batch)
-            batch.clear()
-    ends.append(time.time() * 1000)
-    s.said("".join(pieces))
-    await asyncio.sleep(1)
-await asyncio.wait_for(s.stopped.wait(), 60)
-print("ENDS", ends)
+words = ("The drop is in **one** product line, see `sales` and the notes. " * 400)[:20_000]
+pieces = [words[at:at + 20] for at in range(0, 20_000, 20)]
+pieces[-1] = "and here it ends."
+begin = time.monotonic()
+for at in range(0, 1000, 10):
+    await asyncio.sleep(max(0, begin + at / 400 - time.monotonic()))
+    s.say_all(pieces[at:at + 10])
 """
-SEEN = """(round) => new Promise((resolve) => {
-    const look = () => document.querySelector('.zq-list')?.textContent.includes(`here ends round ${round}.`);
-    const watch = new MutationObserver(() => {
-        if (look()) { watch.disconnect(); resolve(Date.now()); }
-    });
-    watch.observe(document.querySelector('.jp-Notebook'), { subtree: true, childList: true, characterData: true });
-})"""
 
 
-def test_2000_deltas_at_200_per_second_are_seen_within_100_ms_in_six_times_their_bytes(
+def test_1000_deltas_cost_at_most_six_times_their_bytes_and_the_last_is_seen_without_a_further_event(
     open_notebook: OpenNotebook, page: Page
 ) -> None:
     received = list[int]()
     page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data))))
-    notebook = open_notebook([START + SPEED], SCENE)
+    notebook = open_notebook([START + FAST + WAIT + END])
+    notebook.save()
+    notebook.reload()  # for a connection that is watched from its beginning, and a page that lacks the drawing code
     received.clear()
     notebook.run(0)
-    seen = [page.evaluate(SEEN, 0)]
+    notebook.wait_text(0, "and here it ends.")
     size = sum(received)
-    assert size <= 6 * 40_000, f"{size / 40_000:.2f} times the text"
-    seen += [page.evaluate(SEEN, 1), page.evaluate(SEEN, 2)]
+    assert 20_000 < size <= 6 * 20_000, f"{size / 20_000:.2f} times the text"
     notebook.output(0).get_by_role("button", name="Stop").click()
-    notebook.wait_text(0, "ENDS")
-    found = re.search(r"ENDS \[(.*)\]", notebook.output(0).inner_text())
-    assert found
-    delays = [at - float(end) for at, end in zip(seen, found[1].split(","), strict=True)]
-    # The best of three: whatever else the machine does can only add to it.
-    assert min(delays) < 100, delays
+    notebook.wait_done(0)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -12,7 +10,6 @@ from tests.e2e.notebook_page import NotebookPage
 
 pytestmark = pytest.mark.timeout(180)
 
-SCENE = {"view_scene.py": Path(__file__).with_name("view_scene.py").read_text(encoding="utf-8")}
 ASK = "from view_scene import Scene\ns = await Scene().open()\nreply = await s.ask()\ns.close()\nprint('REPLY', reply)"
 LATER = (
     "import asyncio\nfrom view_scene import Scene\ns = await Scene().open()\ns.say('Working. ')\n"
@@ -42,7 +39,7 @@ def card_of(notebook: NotebookPage) -> Locator:
 def test_a_reason_typed_letter_by_letter_arrives_whole_and_runs_no_shortcut(
     open_notebook: OpenNotebook, page: Page
 ) -> None:
-    notebook = open_notebook([ASK, "1 + 1"], SCENE)
+    notebook = open_notebook([ASK, "1 + 1"])
     notebook.run(0)
     card_of(notebook)
     notebook.output(0).get_by_placeholder("Reason (optional)").click()
@@ -61,7 +58,7 @@ def test_a_reason_typed_letter_by_letter_arrives_whole_and_runs_no_shortcut(
 def test_buttons_work_from_the_keyboard_in_reading_order_and_run_no_shortcut(
     open_notebook: OpenNotebook, page: Page
 ) -> None:
-    notebook = open_notebook([ASK, "1 + 1"], SCENE)
+    notebook = open_notebook([ASK, "1 + 1"])
     notebook.run(0)
     card_of(notebook)
     output = notebook.output(0)
@@ -82,7 +79,7 @@ def test_buttons_work_from_the_keyboard_in_reading_order_and_run_no_shortcut(
 
 
 def test_a_card_ignores_clicks_in_its_first_300_ms(open_notebook: OpenNotebook, page: Page) -> None:
-    notebook = open_notebook([LATER], SCENE)
+    notebook = open_notebook([LATER])
     notebook.run(0)
     notebook.wait_text(0, "Working.")
     page.evaluate("() => { document.querySelector('.zq-stop').click(); }")
@@ -93,7 +90,7 @@ def test_a_card_ignores_clicks_in_its_first_300_ms(open_notebook: OpenNotebook, 
 
 
 def test_the_card_takes_the_focus_only_from_its_own_cell(open_notebook: OpenNotebook, page: Page) -> None:
-    notebook = open_notebook([LATER, ""], SCENE)
+    notebook = open_notebook([LATER, ""])
     notebook.run(0)
     notebook.wait_text(0, "Working.")
     notebook.cell(1).locator(".cm-content").click()
@@ -121,7 +118,7 @@ def test_the_card_takes_the_focus_only_from_its_own_cell(open_notebook: OpenNote
 
 
 def test_stop_works_while_an_approval_waits(open_notebook: OpenNotebook, page: Page) -> None:
-    notebook = open_notebook([ASK], SCENE)
+    notebook = open_notebook([ASK])
     notebook.run(0)
     card_of(notebook)
     notebook.output(0).get_by_role("button", name="Stop").click()
@@ -134,9 +131,7 @@ def test_everything_of_a_long_command_is_in_the_card_and_the_box_says_that_it_sc
 ) -> None:
     lines = "\\n".join(f"echo {number}" for number in range(120)) + "\\nrm -rf build\\u202e"
     ask = f"reply = await s.ask('run_shell', {{'command': \"{lines}\"}}, command=True)"
-    notebook = open_notebook(
-        [f"from view_scene import Scene\ns = await Scene().open()\n{ask}\ns.close()\nreply"], SCENE
-    )
+    notebook = open_notebook([f"from view_scene import Scene\ns = await Scene().open()\n{ask}\ns.close()\nreply"])
     notebook.run(0)
     card = card_of(notebook)
     expect(card.locator("pre")).to_contain_text("echo 0")
