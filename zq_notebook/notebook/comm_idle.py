@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextvars
 import inspect
-from collections import deque
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,13 +24,13 @@ def idle_after_comms(shell: Any) -> Iterator[None]:
     Does nothing where there is no ipykernel, where the version handles no messages beside a cell, or where it
     publishes the status itself. May be nested: the inner one then does nothing.
     """
+    keep_current_request(shell)
     kernel = getattr(shell, "kernel", None)
     if kernel is None or not _needs_help(kernel):
         yield
         return
     handle, publish = kernel.dispatch_shell, kernel._publish_status
     cell = kernel.get_parent("shell")
-    ended = _refuse_ended_parents(kernel)
 
     def publish_status(status: str, *args: Any, **kwargs: Any) -> Any:
         seen = _published.get()
@@ -60,38 +60,28 @@ def idle_after_comms(shell: Any) -> Iterator[None]:
         for name, ours in (("dispatch_shell", dispatch_shell), ("_publish_status", publish_status)):
             if vars(kernel).get(name) is ours:
                 delattr(kernel, name)
-        ended.append(_message_id(cell))
 
 
-def _refuse_ended_parents(kernel: Any) -> deque[str]:
-    """Keep a cell that has ended from becoming the kernel's current request again; returns the list of such cells.
+def keep_current_request(shell: Any) -> None:
+    """Keep a request that has ended from becoming the kernel's current one again; done once per kernel.
 
-    After a widget message that it handled beside a cell, ipykernel 7.4 restores the request that was current when the
-    message came. Has the next cell begun meanwhile ("Run All"), that one loses its place: its idle status goes to the
-    ended cell, and its prompt stays ``[*]`` for ever.
+    After a widget message that it handled beside a cell, ipykernel 7.4 (``Kernel.shell_main``) restores the request
+    that was current when the message came. Has the next cell begun meanwhile ("Run All"), that one loses its place:
+    its idle status goes to the ended request, and its prompt stays ``[*]`` for ever. The message was handled in a
+    context of its own, so there is nothing to restore.
     """
-    set_parent = vars(kernel).get("set_parent")
-    ended: deque[str] | None = getattr(set_parent, "ended_cells", None)
-    if ended is not None:
-        return ended
-    ended = deque(maxlen=100)
-    original = getattr(kernel, "set_parent", None)
-    if original is None:
-        return ended
+    kernel = getattr(shell, "kernel", None)
+    if kernel is None or "set_parent" in vars(kernel) or not _needs_help(kernel):
+        return
+    original = kernel.set_parent
 
-    def set_living_parent(ident: Any, parent: Any, channel: str = "shell") -> None:
-        if channel == "shell" and _message_id(parent) in ended:
+    def set_parent(ident: Any, parent: Any, channel: str = "shell") -> None:
+        if channel == "shell" and sys._getframe(1).f_code.co_name == "shell_main":
             kernel._shell_context = contextvars.copy_context()  # threads of the user's find the current cell there
             return
         original(ident, parent, channel)
 
-    set_living_parent.ended_cells = ended  # type: ignore[attr-defined]
-    kernel.set_parent = set_living_parent
-    return ended
-
-
-def _message_id(message: Any) -> str:
-    return str((message or {}).get("header", {}).get("msg_id", ""))
+    kernel.set_parent = set_parent
 
 
 def _needs_help(kernel: Any) -> bool:

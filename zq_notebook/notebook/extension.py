@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zq_notebook.notebook.await_cell import await_agent_cell
+from zq_notebook.notebook.comm_idle import keep_current_request
 from zq_notebook.notebook.completion import complete_agent
 from zq_notebook.notebook.magics import AgentMagics
 
@@ -16,6 +17,7 @@ def load(shell: InteractiveShell) -> None:
     """Add the magics, the input transformer and the completions; a second load changes nothing."""
     if not isinstance(shell.magics_manager.registry.get("AgentMagics"), AgentMagics):
         shell.register_magics(AgentMagics(shell))
+    keep_current_request(shell)
     transformers = shell.input_transformers_post
     if await_agent_cell not in transformers:
         transformers.append(await_agent_cell)
