@@ -7,13 +7,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from IPython.core.getipython import get_ipython
+
 from zq_notebook.engine import events as ev
 from zq_notebook.engine.approval import ApprovalReply, PermissionRequest
+from zq_notebook.notebook.comm_idle import keep_current_request
 from zq_notebook.notebook.transcript import Transcript
 from zq_notebook.notebook.transcript_blocks import Footer
 from zq_notebook.notebook.view.approval import approval_card
 from zq_notebook.notebook.view.live import LiveView
 from zq_notebook.toolio import ToolOutput
+
+keep_current_request(get_ipython())  # as %load_ext does
 
 ANSWER = """**North fell 16.9 %**, see `sales`.
 
