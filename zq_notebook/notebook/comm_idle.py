@@ -71,9 +71,9 @@ def keep_current_request(shell: Any) -> None:
     context of its own, so there is nothing to restore.
     """
     kernel = getattr(shell, "kernel", None)
-    original = getattr(kernel, "set_parent", None)
-    if original is None or "set_parent" in vars(kernel) or not _needs_help(kernel):
+    if kernel is None or not hasattr(kernel, "set_parent") or "set_parent" in vars(kernel) or not _needs_help(kernel):
         return
+    original = kernel.set_parent
 
     def set_parent(ident: Any, parent: Any, channel: str = "shell") -> None:
         if channel == "shell" and sys._getframe(1).f_code.co_name == "shell_main":
