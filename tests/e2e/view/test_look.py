@@ -17,7 +17,8 @@ SOURCE = """\
 from view_scene import ANSWER, Scene
 s = await Scene().open()
 s.say(ANSWER); s.said(ANSWER)
-s.propose('read_file', {'path': 'data/a/rather/long/path/to/a/file.csv'}, 'c7'); s.finish_tool('c7', 'read_file')
+s.propose('read_file', {'path': 'data/a/rather/long/path/to/a/file.csv', 'limit': 5}, 'c7')
+s.finish_tool('c7', 'read_file')
 s.propose('grep', {'pattern': 'x'}, 'c8'); s.finish_tool('c8', 'grep', 'error', 'No such file.')
 s.propose('run_code', {'code': 'x = 1'}, 'c9'); s.finish_tool('c9', 'run_code', 'denied', '')
 reply = await s.ask('run_shell', {'command': 'git log --oneline  # ' + 'long ' * 40}, command=True)
@@ -61,6 +62,12 @@ TOO_WIDE = """(node) => {
         .map((e) => e.className || e.tagName);
 }"""
 
+# Pixels between the bar at the cell's side and our text.
+BESIDE_THE_BAR = """(node) => {
+    const bar = node.closest('.jp-Cell-outputWrapper').querySelector('.jp-OutputCollapser');
+    return node.querySelector('.zq-head').getBoundingClientRect().left - bar.getBoundingClientRect().right;
+}"""
+
 
 def choose_theme(page: Page, name: str) -> None:
     page.evaluate("name => window.jupyterapp.commands.execute('apputils:change-theme', { theme: name })", name)
@@ -89,6 +96,8 @@ def test_all_text_has_a_contrast_of_4_5(open_notebook: OpenNotebook, page: Page,
     notebook.answer(0, "Deny")
     notebook.wait_done(0)
     assert too_faint(notebook, ".zq-done") == []
+    # Arguments and result of a call are told apart by a rule.
+    expect(notebook.output(0).locator(".zq-body > pre + pre").first).to_have_css("border-top-width", "1px")
     choose_theme(page, "JupyterLab Light")
 
 
@@ -101,11 +110,13 @@ def test_nothing_is_wider_than_400_pixels(open_notebook: OpenNotebook, page: Pag
     live = notebook.output(0).locator(".zq-live")
     expect(live.get_by_role("button", name="Deny")).to_be_visible()
     assert live.evaluate(TOO_WIDE) == []
+    assert live.evaluate(BESIDE_THE_BAR) > 3
     assert live.evaluate("node => node.scrollWidth <= node.clientWidth + 1")
     notebook.answer(0, "Deny")
     notebook.wait_done(0)
     done = notebook.output(0).locator(".zq-done")
     assert done.evaluate(TOO_WIDE) == []
+    assert done.evaluate(BESIDE_THE_BAR) > 3
     if notebook.front_end == "lab":
         page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
 
